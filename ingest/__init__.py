@@ -1,0 +1,1 @@
+"""Writes the index: a folder of documents goes in, any number of times, with the effect of once."""
