@@ -38,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A page, slide or sheet that begins at offset ``start``; ``number`` counts from 1, ``label`` is what is printed."""
+    """A page, slide or sheet that begins at ``start``. ``number`` counts from 1; ``label`` is what is printed on it."""
 
     kind: PartKind
     number: int
