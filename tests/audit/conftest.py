@@ -1,0 +1,48 @@
+"""Fixtures of the audit tests: a folder, a clock that stands still, an audit over both."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from audit import Audit, failpoints
+from audit.faults import FakeClock
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the audit file will be."""
+    return tmp_path / "audit"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Time that only the test moves."""
+    return FakeClock()
+
+
+@pytest.fixture
+def make_audit(folder: Path, clock: FakeClock) -> Iterator[Callable[..., Audit]]:
+    """Opens audits over one folder, by default without fsync and with the standing clock; closes them at the end."""
+    opened: list[Audit] = []
+
+    def make(**options: object) -> Audit:
+        audit = Audit(folder, **{"durable": False, "clock": clock, **options})  # type: ignore[arg-type]  # any option
+        opened.append(audit)
+        return audit
+
+    yield make
+    for audit in opened:
+        audit.close()
+
+
+@pytest.fixture
+def audit(make_audit: Callable[..., Audit]) -> Audit:
+    """Open one audit with no limits."""
+    return make_audit()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_armed() -> Iterator[None]:
+    yield
+    failpoints.disarm()
