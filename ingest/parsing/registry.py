@@ -1,0 +1,191 @@
+"""Which kinds there are, what they are called by file names, and which reader reads them.
+
+Adding a reader is a module with ``read(task: ReaderInput) -> Document`` and one line in ``FORMATS``; its extensions
+leave ``WITHOUT_READER``. Nothing here imports a reader or its libraries: the parent process asks for the kinds and
+fingerprints of a hundred thousand files and never parses one.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+
+from search.identity import digest, recipe_id
+
+from .document import Document
+from .limits import Limits, ReaderOptions
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "ReaderInput",
+    "failure_fingerprint",
+    "is_text_kind",
+    "media_type",
+    "parse_fingerprint",
+    "richest_kind",
+    "suggest_kind",
+]
+
+# Versions of our own parts that shape a document. Raise one when its output changes for any input: documents are read
+# again, and those whose text stays equal keep every chunk.
+DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 1, 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind and its reader.
+
+    ``module`` is a module of this package. ``version`` is raised when the reader's output changes. ``is_text``: the
+    bytes are decoded as text, and among such kinds the file name decides. ``libraries`` are distributions whose
+    versions shape the text. ``has_fallback``: the reader has a second way, for a file that killed its worker.
+    """
+
+    kind: str
+    module: str
+    version: int
+    media_type: str
+    extensions: tuple[str, ...]
+    is_text: bool
+    libraries: tuple[str, ...] = ()
+    has_fallback: bool = False
+
+    def load(self) -> Callable[["ReaderInput"], Document]:
+        """Import the reader, and with it its libraries; only workers do."""
+        read: Callable[[ReaderInput], Document] = importlib.import_module(f".{self.module}", __package__).read
+        return read
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderInput:
+    """What a reader gets: the bytes, their kind, and the choices. ``reader`` goes into the document as it is."""
+
+    content: bytes
+    kind: str
+    reader: str
+    limits: Limits = field(default_factory=Limits)
+    options: ReaderOptions = field(default_factory=ReaderOptions)
+    use_fallback: bool = False
+
+
+def _formats(*formats: Format) -> Mapping[str, Format]:
+    return {known.kind: known for known in formats}
+
+
+FORMATS: Mapping[str, Format] = _formats(
+    Format("html", "html", 1, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
+    Format(
+        "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
+    ),
+    Format("pdf", "pdf", 1, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
+    Format("text", "text", 1, "text/plain", ("txt", "text", "log"), True),
+)
+
+# Kinds that are known but have no reader: what such a file is, and what would help. Names are extensions.
+WITHOUT_READER: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("docx", "docm", "dotx"), ("a Word document", "save it as PDF or HTML")),
+    **dict.fromkeys(("doc", "dot"), ("an old Word document", "save it as .docx or PDF")),
+    **dict.fromkeys(("xlsx", "xlsm", "xlsb", "ods"), ("a spreadsheet", "save its sheets as .csv")),
+    "xls": ("an old spreadsheet", "save its sheets as .csv"),
+    **dict.fromkeys(("pptx", "pptm", "ppsx", "odp"), ("a presentation", "save it as PDF")),
+    **dict.fromkeys(("ppt", "pps"), ("an old presentation", "save it as PDF")),
+    "odt": ("an OpenDocument text", "save it as PDF or HTML"),
+    "rtf": ("a rich text file", "save it as PDF or HTML"),
+    **dict.fromkeys(("eml", "mbox", "msg", "pst"), ("mail", "export it as text or HTML")),
+    **dict.fromkeys(("epub", "mobi", "azw3"), ("an electronic book", "convert it to HTML")),
+    "ipynb": ("a notebook", "export it as Markdown"),
+    **dict.fromkeys(
+        ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "avif", "ico", "psd", "svg", "djvu"),
+        ("an image", "put its text into a PDF with a text layer (OCR)"),
+    ),
+    **dict.fromkeys(
+        ("mp3", "wav", "flac", "ogg", "m4a", "mp4", "mkv", "mov", "avi", "webm", "m4v"),
+        ("sound or video", "put a transcript beside it"),
+    ),
+    **dict.fromkeys(
+        ("zip", "tar", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "jar", "whl", "iso", "dmg"),
+        ("an archive", "unpack it into a folder"),
+    ),
+    **dict.fromkeys(
+        ("exe", "dll", "so", "dylib", "o", "a", "class", "pyc", "wasm", "apk", "deb", "rpm"),
+        ("a program", "leave it out with an ignore file"),
+    ),
+    **dict.fromkeys(
+        ("db", "sqlite", "sqlite3", "parquet", "npy", "npz", "pkl", "onnx", "bin", "dat"),
+        ("binary data", "export it as text, or leave it out with an ignore file"),
+    ),
+}  # fmt: skip
+# Extensions above that name no one format: the content alone says what it is.
+VAGUE = frozenset({"bin", "dat", "doc", "dot", "xls", "a", "o", "db"})
+
+_BY_EXTENSION = {extension: known.kind for known in FORMATS.values() for extension in known.extensions}
+
+
+def suggest_kind(name: bytes) -> str:
+    """Return the kind that a file name suggests.
+
+    Of a kind without a reader this is its extension; anything unknown is ``text`` until its content says otherwise.
+    """
+    _, dot, extension = name.rpartition(b".")
+    known = extension.lower().decode("ascii", "replace") if dot else ""
+    if known in _BY_EXTENSION:
+        return _BY_EXTENSION[known]
+    return known if known in WITHOUT_READER else "text"
+
+
+def richest_kind(kinds: Iterable[str]) -> str:
+    """Return the kind under which equal bytes with several names are read, whatever the order of ``kinds``.
+
+    Structured text first, then ``text``, then the kinds that content decides anyway: so bytes that are text under one
+    of their names are never called damaged because of another. Ties go by name. No kinds: ``text``.
+    """
+    return min(kinds, key=lambda kind: (not is_text_kind(kind), kind == "text", kind), default="text")
+
+
+def is_text_kind(kind: str) -> bool:
+    """True where the bytes are to be decoded as text; such files have the smaller size limit."""
+    return kind in FORMATS and FORMATS[kind].is_text
+
+
+def media_type(kind: str) -> str | None:
+    """Return the media type of a kind that has a reader, else None."""
+    return FORMATS[kind].media_type if kind in FORMATS else None
+
+
+def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
+    """Return what shapes the text of a document of ``kind``: equal strings, equal documents for equal bytes.
+
+    Readable, such as ``markdown/1 detect/1 decode/1 normalise/1 charset-normalizer/3.5.3 markdown-it-py/4.3.0``. For
+    ``kind`` without a reader it names the detector alone. Reads the metadata of installed distributions, once each.
+    """
+    options = options or ReaderOptions()
+    known = FORMATS.get(kind)
+    if known is None:
+        return f"{kind}/0 detect/{DETECT_VERSION}"
+    parts = [f"{kind}/{known.version}", f"detect/{DETECT_VERSION}", f"normalise/{NORMALISE_VERSION}"]
+    libraries = known.libraries
+    if known.is_text:
+        parts += [f"decode/{DECODE_VERSION}", f"fallback_encoding={options.fallback_encoding}"]
+        libraries += ("charset-normalizer",)
+    if kind == "pdf":
+        parts.append(f"pdf_engine={options.pdf_engine}")
+    return " ".join(parts + [f"{library}/{_library_version(library)}" for library in sorted(libraries)])
+
+
+def failure_fingerprint(limits: Limits, options: ReaderOptions | None = None) -> str:
+    """Return 16 hex digits beside which a failure is kept: the same file is tried again when they change.
+
+    They change with any reader, library or limit, and with the passwords, since any of these may mend the file.
+    """
+    options = options or ReaderOptions()
+    # Of the passwords only 16 bits go in: enough to notice a change, useless for guessing one.
+    passwords = digest(password.encode("utf-8", "surrogatepass") for password in options.pdf_passwords)[:4]
+    readers = {kind: parse_fingerprint(kind, options) for kind in FORMATS}
+    numbers = {name: getattr(limits, name) for name in Limits.__slots__}
+    return str(recipe_id({"readers": readers, "limits": numbers, "passwords": passwords}))
+
+
+@cache
+def _library_version(distribution: str) -> str:
+    return version(distribution)
