@@ -317,5 +317,5 @@ def _print(table: Table, footer: str = "") -> None:
         click.echo(footer)
 
 
-def _line(value: JsonValue | dict[str, JsonValue]) -> None:
+def _line(value: JsonValue) -> None:
     click.echo(json.dumps(value, ensure_ascii=True, separators=(",", ":")))

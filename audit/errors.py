@@ -9,7 +9,7 @@ leaves it open says so (I8).
     +-- BadDeclaration             2   a limit, a tool or an option contradicts itself
     +-- AuditMissing              10   no audit file there, and this call creates none
     +-- AuditIncompatible         12   file of a newer schema, on a network file system, or a key that is not its own
-    +-- AuditUnavailable          11   locked, full, read-only or corrupt; nothing was recorded
+    +-- AuditUnavailable           1   locked, full, read-only or corrupt; nothing was recorded
     +-- ClockJumped                1   a jump of the wall clock waits for a person
 """
 
@@ -56,8 +56,6 @@ class AuditIncompatible(AuditError):
 
 class AuditUnavailable(AuditError):
     """The store could not commit: locked, full, read-only or damaged. The transaction left nothing behind."""
-
-    exit_code = 11
 
 
 class ClockJumped(AuditError):
