@@ -14,8 +14,10 @@ from typing import Final
 from .errors import IndexDamaged
 from .records import Citation
 
-__all__ = ["BM25", "CONTEXT", "DENSE", "DOCUMENTS", "KEYWORD_FIELDS", "LOCATIONS", "MEDIA_TYPE", "N_TOKENS",
-           "PREFIX_FIELDS", "ROOTS", "SOURCES", "TEXT", "TEXT_HASH", "citations_of", "text_of"]  # fmt: skip
+__all__ = [
+    "BM25", "CONTEXT", "DENSE", "DOCUMENTS", "KEYWORD_FIELDS", "LOCATIONS", "MEDIA_TYPE", "N_TOKENS", "PREFIX_FIELDS",
+    "ROOTS", "SOURCES", "TEXT", "TEXT_HASH", "citations_of", "context_of", "text_of",
+]  # fmt: skip
 
 DENSE: Final = "dense"
 BM25: Final = "bm25"
@@ -41,6 +43,12 @@ def text_of(payload: Mapping[str, object]) -> str:
     if not isinstance(text, str):
         raise IndexDamaged("a point of the index has no text; run `ingest verify`, then `ingest repair`")
     return text
+
+
+def context_of(payload: Mapping[str, object]) -> str:
+    """Return the passage's context, empty where it has none."""
+    context = payload.get(CONTEXT)
+    return context if isinstance(context, str) else ""
 
 
 def citations_of(payload: Mapping[str, object]) -> tuple[Citation, ...]:
