@@ -1,0 +1,38 @@
+"""Output for people: tables on stdout, notes and progress on stderr. Colours only on a terminal."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["note", "print_json", "table", "write_table"]
+
+
+def print_json(value: Mapping[str, object]) -> None:
+    """Print one JSON object on one line to stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
+    """Return a table; what cells hold is text, never markup."""
+    made = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        made.add_row(*(Text(str(cell)) for cell in row))
+    return made
+
+
+def write_table(made: Table) -> None:
+    """Print a table to stdout: as wide as the terminal, as wide as it likes when piped."""
+    console = Console(file=sys.stdout, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=sys.stdout, highlight=False, width=1000)
+    console.print(made)
+
+
+def note(text: str) -> None:
+    """Print a note to stderr."""
+    click.echo(text, err=True)

@@ -1,0 +1,136 @@
+"""``ingest status, verify, repair, export, runs``: looking at an index, and mending it from what it holds."""
+
+import contextlib
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import click
+
+from ingest import status as index_status
+from ingest.catalog.database import Catalog
+from ingest.export import export as export_lines
+from ingest.observation import Observer, RunOptions
+from ingest.progress import Silent
+from ingest.repair import repair as repair_index
+from ingest.verify import verify as verify_index
+from search.errors import ExitCode
+from search.generation import IndexLayout
+
+from .console import print_json, table, write_table
+from .options import Common, common_options
+
+__all__ = ["export", "repair", "runs", "status", "verify"]
+
+
+@click.command()
+@common_options
+def status(common: Common) -> int:
+    """Show the index, the state of its sources, and every setting with where it came from."""
+    settings = common.settings()
+    state = index_status.status(settings)
+    if common.json:
+        print_json(state)
+        return ExitCode.DONE if state["exists"] else ExitCode.NO_INDEX
+    summary = cast("dict[str, object]", state["index"]) if state["exists"] else {"index": f"none at {settings.home}"}
+    write_table(table("", "", rows=[(name.replace("_", " "), _cell(value)) for name, value in summary.items()]))
+    failures = cast("list[dict[str, str]]", state["failures"])
+    if failures:
+        click.echo()
+        rows = [(item["source"], item["status"], item["reason"], item["retry"]) for item in failures]
+        write_table(table("not in the index", "status", "reason", "tried again", rows=rows))
+    click.echo()
+    settings_rows = [(row["name"], _cell(row["value"]), row["origin"], row["help"]) for row in settings.describe()]
+    write_table(table("setting", "value", "from", "", rows=settings_rows))
+    return ExitCode.DONE if state["exists"] else ExitCode.NO_INDEX
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="Also hashes, payloads, texts, and a sample of vectors and documents.")
+@common_options
+def verify(common: Common, full: bool) -> int:
+    """Check the index; name every problem and the command that mends it. Changes nothing."""
+    settings = common.settings()
+    report = verify_index(settings, Observer(settings, RunOptions(roots=())), full=full)
+    if common.json:
+        print_json(report.to_json())
+    else:
+        for check in report.checks:
+            mark = "ok" if check.ok else check.severity
+            click.echo(f"{mark:<8} {check.name:<14} {check.message}")
+            for sample in check.samples:
+                click.echo(f"{'':<24}{sample}")
+            if not check.ok and check.remedy:
+                click.echo(f"{'':<24}mend it with: {check.remedy}")
+        click.echo("no problems" if report.ok else "problems found")
+    return ExitCode.DONE if report.ok else ExitCode.PROBLEMS_FOUND
+
+
+@click.command()
+@click.option("--recompute", is_flag=True, help="Embed every chunk again.")
+@click.option("--wait", is_flag=True, help="Wait for another run to finish.")
+@common_options
+def repair(common: Common, recompute: bool, wait: bool) -> int:
+    """Rebuild generation and pointer from the catalog. Parses nothing, embeds nothing unless asked."""
+    report = repair_index(common.settings(), Silent(), recompute=recompute, wait=wait)
+    if common.json:
+        print_json(report.to_json())
+    elif report.rebuilt:
+        click.echo(f"generation {report.generation} rebuilt from the catalog: {report.chunks} chunks")
+    elif report.pointer:
+        click.echo(f"CURRENT names generation {report.generation} again")
+    else:
+        click.echo(f"nothing to repair; generation {report.generation} is sound")
+    return ExitCode.DONE
+
+
+@click.command()
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: stdout.")
+@common_options
+def export(common: Common, output: Path | None) -> int:
+    """Write sources, documents and chunks as sorted JSON lines: equal states give equal bytes."""
+    layout = IndexLayout(common.settings().home)
+    catalog = Catalog.open_read_only(layout.catalog)
+    with contextlib.closing(catalog):
+        stream = output.open("w", encoding="utf-8", newline="\n") if output else contextlib.nullcontext(sys.stdout)
+        with stream as target:
+            for line in export_lines(catalog):
+                target.write(line + "\n")
+    return ExitCode.DONE
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most runs to list.")
+@common_options
+def runs(common: Common, limit: int) -> int:
+    """List the runs of this index, newest first."""
+    layout = IndexLayout(common.settings().home)
+    with contextlib.closing(Catalog.open_read_only(layout.catalog)) as catalog:
+        found = catalog.runs(limit)
+    if common.json:
+        print_json({"message_type": "runs", "runs": found})
+        return ExitCode.DONE
+    rows = [
+        (_time(item["started_ms"]), item["run_id"], item["outcome"], item["revision"] or "", _written(item["report"]))
+        for item in found
+    ]
+    write_table(table("started", "run", "outcome", "revision", "chunks written", rows=rows))
+    return ExitCode.DONE
+
+
+def _time(milliseconds: object) -> str:
+    moment = datetime.fromtimestamp(cast("int", milliseconds) / 1000, tz=UTC).astimezone()
+    return moment.isoformat(sep=" ", timespec="seconds")
+
+
+def _written(report: object) -> object:
+    return cast("dict[str, dict[str, int]]", report)["chunks"]["written"] if report else ""
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name}" for name, count in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    return "none" if value is None else str(value)

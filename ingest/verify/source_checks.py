@@ -1,0 +1,99 @@
+"""Checks of the sources: what the catalog knows against the disk, and stored texts against another reading."""
+
+import os
+from pathlib import Path
+
+from ingest.catalog import state
+from ingest.catalog.changes import unpack_text
+from ingest.catalog.database import Catalog
+from ingest.observation import Observer
+from ingest.parsing.document import Document
+from ingest.parsing.pool import WorkerPool
+from ingest.parsing.wire import Job
+from ingest.sources import Failure, Root, Seen, StatTuple, hash_source, parts_of
+from search.identity import DocumentId
+
+from .findings import Check, check
+
+__all__ = ["on_disk", "parsed_again"]
+
+RUN = "ingest run FOLDER"
+# Documents that are parsed once more.
+SAMPLE = 16
+
+
+def on_disk(catalog: Catalog) -> Check:
+    """Compare every source with its file: stat first, and the content where that proves nothing."""
+    known = state.load(catalog)
+    roots = {root.name: root for root in state.known_roots(catalog)}
+    wrong: list[str] = []
+    for source in known.sources.values():
+        seen = _seen(source.path, roots[source.root])
+        if seen is None:
+            wrong.append(f"{_shown(source.path, roots[source.root])}: no longer there")
+        elif source.document_id is not None and (seen.stat != source.stat or source.racy):
+            now = hash_source(seen)
+            if isinstance(now, Failure):
+                wrong.append(f"{seen.shown}: {now.reason}")
+            elif now != source.document_id:
+                wrong.append(f"{seen.shown}: changed since it was ingested")
+    return check(
+        "sources",
+        wrong,
+        fine=f"{len(known.sources)} sources are as they were ingested",
+        wrong="sources differ from what was ingested",
+        remedy=RUN,
+    )
+
+
+def parsed_again(catalog: Catalog, observer: Observer) -> Check:
+    """Parse an evenly spread sample of documents again, and compare the texts."""
+    roots = {root.name: root for root in state.known_roots(catalog)}
+    rows = catalog.connection.execute(
+        "SELECT d.document_id, d.suggested, d.text, s.root, s.path FROM documents d JOIN "
+        "(SELECT document_id, min(path) AS path, root FROM source_states GROUP BY document_id) s USING(document_id) "
+        "WHERE d.status = 'indexed' ORDER BY d.document_id"
+    ).fetchall()
+    sample = rows[:: max(1, len(rows) // SAMPLE)]
+    texts = {DocumentId(document_id): packed for document_id, _, packed, _, _ in sample}
+    jobs = [
+        _job(DocumentId(document_id), kind, seen)
+        for document_id, kind, _, root, path in sample
+        if (seen := _seen(path, roots[root])) is not None
+    ]
+    wrong: list[str] = []
+    with WorkerPool(1, observer.limits, options=observer.reader_options) as pool:
+        for job, result in pool.results(jobs):
+            if isinstance(result, Document) and result.text != unpack_text(texts[job.document_id]):
+                wrong.append(f"{job.name}: reading it again gives another text")
+    return check(
+        "readers",
+        wrong,
+        fine=f"{len(jobs)} sampled documents read again give their stored text",
+        wrong="sampled documents are read differently now",
+        remedy="ingest run --rebuild FOLDER",
+    )
+
+
+def _seen(path: bytes, root: Root) -> Seen | None:
+    try:
+        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  # the path is bytes
+    except OSError:
+        return None
+    stat = StatTuple(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    return Seen(path, root, stat, False)
+
+
+def _job(document_id: DocumentId, kind: str, seen: Seen) -> Job:
+    return Job(
+        document_id=document_id,
+        root=Path(seen.root),
+        parts=seen.parts,
+        size_bytes=seen.stat.size_bytes,
+        kind=kind,
+        name=seen.shown,
+    )
+
+
+def _shown(path: bytes, root: Root) -> str:
+    return b"/".join(parts_of(path, root.path)).decode("utf-8", "backslashreplace")
