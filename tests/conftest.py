@@ -1,14 +1,13 @@
 """What every test gets: no settings of the machine, no network, state in its own folder."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clear ``GROUNDED_*``, forbid the hub, and make the test's own folder the current one."""
     for name in [name for name in os.environ if name.startswith("GROUNDED_") and name != "GROUNDED_QDRANT_URL"]:
         monkeypatch.delenv(name)
@@ -16,4 +15,3 @@ def own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    yield

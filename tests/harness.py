@@ -1,4 +1,4 @@
-"""An index under test: folders, and the real command line in real processes. Shared by fault, property and cli tests."""
+"""An index under test: folders, and the real command line in real processes, for fault, property and cli tests."""
 
 import contextlib
 import hashlib
