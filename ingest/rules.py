@@ -43,20 +43,21 @@ class Rules:
     index: Path | None = None
 
 
-def name_rule(name: str, *, folder: bool, hidden: bool) -> str | None:
-    """Return the built-in rule that leaves a name out, or None."""
+def name_rule(name: str, folder: bool, hidden: bool) -> str | None:
+    """Return the built-in rule that leaves a name out, or None. ``hidden`` says that hidden names are read."""
     if name in NEVER_READ:
         return "never-read"
-    dotted = name[0] == "."
-    if dotted and name.endswith("_cache"):
+    first = name[0]
+    if first == "." and name.endswith("_cache"):
         return "never-read"
-    if not folder and (
-        name.lower().endswith(TEMPORARY_ENDINGS)
-        or name.startswith(("~$", ".#"))
-        or (name.endswith("#") and name.startswith(("#", ".~lock.")))
-    ):
-        return "temporary"
-    return "hidden" if dotted and not hidden else None
+    if not folder:
+        if name.lower().endswith(TEMPORARY_ENDINGS):
+            return "temporary"
+        if first in ".~#" and (
+            name.startswith(("~$", ".#")) or (name[-1] == "#" and (first == "#" or name.startswith(".~lock.")))
+        ):
+            return "temporary"
+    return "hidden" if first == "." and not hidden else None
 
 
 class IgnoreFile(NamedTuple):

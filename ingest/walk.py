@@ -14,10 +14,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from .opening import GONE, PASS, READ, Descent, NotRegular, reason_of, stat_tuple
+from .opening import GONE, PASS, READ, Descent, NotRegular, reason_of
 from .roots import Settled
 from .rules import IGNORE_FILES, IgnoreFile, Patterns, Rules, name_rule
-from .seen import Root, RootError, Scan, Scope, Seen, Skip, Unobserved, is_under, parts_of, shown_text
+from .seen import Root, RootError, Scan, Scope, Seen, Skip, StatTuple, Unobserved, is_under, parts_of, shown_text
 
 __all__ = ["Walk"]
 
@@ -31,6 +31,8 @@ RACY_NS = 2_000_000_000
 # An ignore file beyond this is no ignore file; git reads larger ones, nobody writes them.
 MAX_IGNORE_FILE_BYTES = 1 << 20
 
+# What the constructor of a named tuple calls in the end; without its frame, made 200,000 times in a large tree.
+new_tuple = tuple.__new__
 ENCODING, ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 
@@ -164,20 +166,22 @@ class Walk:
                 listing = {entry.name.encode(ENCODING, ENCODE_ERRORS): entry for entry in entries}
             ignore_names = [name for name in self._ignore_names if os.fsencode(name) in listing]
             patterns = self._with_ignore_files(opened, ignore_names, parts, folder.patterns)
+            matching, hidden = patterns.active, self._rules.hidden
             for raw in sorted(listing):
                 entry = listing[raw]
                 path = prefix + raw
                 try:
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    rule = name_rule(entry.name, folder=is_folder, hidden=self._rules.hidden)
-                    if rule is None and patterns.active:
+                    rule = name_rule(entry.name, is_folder, hidden)
+                    if rule is None and matching:
                         rule = patterns.rule(shown + entry.name, folder=is_folder)
-                    if rule is None and is_folder:
-                        rule = self._enter(home, path, _Folder((*parts, raw), patterns), below)
-                    elif rule is None and entry.is_symlink():
-                        rule = self._link(opened, raw, real)
-                    elif rule is None:
-                        rule = self._meet(path, home, entry.stat(follow_symlinks=False))
+                    if rule is None:
+                        if is_folder:
+                            rule = self._enter(home, path, _Folder((*parts, raw), patterns), below)
+                        elif entry.is_symlink():
+                            rule = self._link(opened, raw, real)
+                        else:
+                            rule = self._meet(path, home, entry.stat(follow_symlinks=False))
                 except OSError as error:
                     if error.errno == errno.EACCES:
                         raise  # no right to pass through the folder: it is the same for every name in it
@@ -200,8 +204,10 @@ class Walk:
     def _meet(self, path: bytes, home: Root, found: os.stat_result) -> str | None:
         if not stat.S_ISREG(found.st_mode):
             return "special"
-        seen = stat_tuple(found)
-        self._seen.append(Seen(path, home, seen, max(seen.mtime_ns, seen.ctime_ns) >= self._racy_from))
+        mtime, ctime = found.st_mtime_ns, found.st_ctime_ns
+        racy = mtime >= self._racy_from or ctime >= self._racy_from
+        stats = new_tuple(StatTuple, (found.st_size, mtime, ctime, found.st_ino, found.st_dev))
+        self._seen.append(new_tuple(Seen, (path, home, stats, racy)))
         return None
 
     def _link(self, folder: int, name: bytes, real: bytes) -> str | None:
