@@ -27,10 +27,11 @@ BYTE_ORDER_MARKS = (
 SAMPLE_BYTES = 1 << 16
 # Latin text in UTF-16 has a NUL in nearly every pair, other alphabets at least for blanks and digits.
 WIDE_NUL_SHARE = 0.2
-# Logs and exports hold a stray NUL now and then; in a small file a handful is a large share.
-STRAY_NULS, STRAY_NUL_SHARE = 8, 0.001
-# Text has next to no control characters; compressed or random bytes have about 8 %.
-MAX_CONTROL_SHARE = 0.02
+# Logs and exports hold a stray NUL now and then, and in a small file a few are a large share. Only in valid UTF-8.
+STRAY_NUL_SHARE = 0.05
+# Text has next to no control characters, compressed or random bytes about 8 %. Valid UTF-8 is hardly ever chance, and
+# there are logs full of colours and bells.
+MAX_CONTROL_SHARE, MAX_CONTROL_SHARE_UTF8 = 0.02, 0.3
 MIN_VALID_UTF8_SHARE = 0.9
 # Below so many bytes over 127 a guess among the Latin code pages is a coin toss.
 FEW_HIGH_BYTES = 64
@@ -83,14 +84,13 @@ def decode(content: bytes, *, declared: str | None = None, fallback_encoding: st
         return _wide(content, sample)
     found = _iso_2022(content) or _utf8(content)
     controls = len(sample) - len(sample.translate(None, CONTROL_BYTES))
-    stray = nuls <= max(STRAY_NULS, STRAY_NUL_SHARE * len(sample))
     if found is None:
         if nuls or controls > MAX_CONTROL_SHARE * len(sample):
             raise Refused("binary", "the bytes are not text")
         return (
             _declared(content, declared) or _guessed(content, fallback_encoding) or _lenient(content, fallback_encoding)
         )
-    if not stray or controls > max(STRAY_NULS, MAX_CONTROL_SHARE * len(sample)):
+    if nuls > STRAY_NUL_SHARE * len(sample) or controls > MAX_CONTROL_SHARE_UTF8 * len(sample):
         raise Refused("binary", "the bytes are mostly control characters")
     return found
 

@@ -18,6 +18,8 @@ __all__ = ["detect"]
 PDF_HEADER_WITHIN, NAMED_PDF_HEADER_WITHIN = 1 << 10, 1 << 16
 HEAD_BYTES = 1 << 12
 HTML_START = re.compile(rb"(?:\s|<!--.*?-->|<\?xml.*?\?>)*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL)
+# What spreadsheet programs accept as an old Excel or Word file: a page without its head.
+HTML_FRAGMENT = re.compile(rb"\s*<(?:table|body|head|meta|style|div|p|center)[\s>]", re.IGNORECASE)
 MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a\x7f]")
 
@@ -117,7 +119,8 @@ def _found(content: bytes, kind: str) -> tuple[str, str] | None:
         return found, "an Office file" if found == "encrypted" else WITHOUT_READER[found][0]
     if head.startswith(b"{\\rtf"):
         return "rtf", "a rich text file"
-    if HTML_START.match(_plain(head)):
+    plain = _plain(head)
+    if HTML_START.match(plain) or (kind in ("doc", "xls") and HTML_FRAGMENT.match(plain)):
         return "html", "HTML"
     for signature in SIGNATURES:
         if head.startswith(signature.start, signature.offset) and (

@@ -14,14 +14,13 @@ from markdown_it.token import Token
 from .decode import decode
 from .document import Block, BlockKind, Document
 from .front_matter import FrontMatter, find_front_matter
+from .headings import usable_heading
 from .lines import LETTER_OR_DIGIT, LineSpans, paragraphs
-from .normalise import collapse, normalise
+from .normalise import deceptive_warnings, normalise
 from .registry import ReaderInput
 
-__all__ = ["MAX_HEADING_CHARS", "read"]
+__all__ = ["read"]
 
-# A heading of more is a paragraph that somebody set in large type (document.py).
-MAX_HEADING_CHARS = 200
 COMMENT = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+\Z", re.DOTALL)
 FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\n]{1,100}\]:")
 # Markup inside a heading: images and links keep their text, code and emphasis lose their marks; underscores stay, since
@@ -34,7 +33,7 @@ HEADING_ID = re.compile(r"\s*\{#[\w.:-]{1,200}\}\s*\Z")
 def read(task: ReaderInput) -> Document:
     """Return the document. Title: ``title`` of the front matter, else the first heading if its level is 1."""
     decoded = decode(task.content, fallback_encoding=task.options.fallback_encoding)
-    text, warnings = normalise(decoded.text)
+    text, deceptive = normalise(decoded.text)
     front = find_front_matter(text)
     blocks = list(_blocks(text, front))
     headings = [block for block in blocks if block.kind == "heading"]
@@ -49,7 +48,7 @@ def read(task: ReaderInput) -> Document:
         title=title,
         lines=True,
         meta=decoded.meta(),
-        warnings=decoded.warnings + warnings,
+        warnings=decoded.warnings + deceptive_warnings(deceptive),
     )
 
 
@@ -105,9 +104,9 @@ def _leaves(tokens: Sequence[Token]) -> Iterator[tuple[BlockKind, int, int, int,
         depth = containers.count(inside)
         match token.type:
             case "heading_open":
-                heading = heading_text(tokens[index + 1].content)
+                heading = usable_heading(_heading_text(tokens[index + 1].content))
                 # A heading in a list or a quote heads nothing but its item.
-                if containers or not 0 < len(heading) <= MAX_HEADING_CHARS:
+                if containers or heading is None:
                     yield inside, first, last, depth, None
                 else:
                     yield "heading", first, last, int(token.tag[1]), heading
@@ -121,8 +120,8 @@ def _leaves(tokens: Sequence[Token]) -> Iterator[tuple[BlockKind, int, int, int,
                 yield inside, first, last, depth, None
 
 
-def heading_text(content: str) -> str:
-    """Return the text of a heading without its markup, on one line."""
+def _heading_text(content: str) -> str:
+    """Return the text of a heading without its markup."""
     text = HEADING_ID.sub("", content)
     text = LINK.sub(r"\1", text)
-    return collapse(EMPHASIS.sub(r"\2", EMPHASIS.sub(r"\2", text)))
+    return EMPHASIS.sub(r"\2", EMPHASIS.sub(r"\2", text))

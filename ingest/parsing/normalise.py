@@ -9,7 +9,7 @@ beyond this is in ``pdf_lines``.
 import re
 import unicodedata
 
-__all__ = ["collapse", "normalise"]
+__all__ = ["collapse", "deceptive_warnings", "normalise"]
 
 # ECMA-48: control sequences (CSI), strings such as a window title (OSC, DCS, PM, APC; ended by BEL or ST, never over a
 # line break), designations of character sets, and escapes of two characters.
@@ -37,21 +37,29 @@ SPECIAL = re.compile(f"[{SPACES}{DECEPTIVE}{INVISIBLE}{CONTROLS}{NONCHARACTERS}\
 IS_DECEPTIVE = re.compile(f"[{DECEPTIVE}]")
 # More than any indentation or table alignment; longer runs are padding that would fill a passage with nothing.
 LONG_BLANK = re.compile(r"[ \t]{65,}")
+PADDING = 65 * " "
 
 
-def normalise(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return ``text`` normalised, and warnings (at most one, ``deceptive_characters``)."""
+def normalise(text: str) -> tuple[str, int]:
+    """Return ``text`` normalised, and how many deceptive characters that removed."""
+    if text.isascii() and text.isprintable() and PADDING not in text:
+        return text, 0
     if "\r" in text:
         text = LINE_BREAK.sub("\n", text)
     if "\x1b" in text:
         text = ANSI_ESCAPE.sub("", text)
-    warnings: tuple[str, ...] = ()
-    if not text.isascii() and (count := len(IS_DECEPTIVE.findall(text))):
-        warnings = (f"deceptive_characters: {count} invisible or direction-changing characters removed",)
+    deceptive = 0 if text.isascii() else len(IS_DECEPTIVE.findall(text))
     text = SPECIAL.sub(_replace, text)
     if not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", text)
-    return LONG_BLANK.sub(" ", text), warnings
+    return LONG_BLANK.sub(" ", text), deceptive
+
+
+def deceptive_warnings(count: int) -> tuple[str, ...]:
+    """Return the warning about ``count`` removed characters; none for 0."""
+    if not count:
+        return ()
+    return (f"deceptive_characters: {count} invisible or direction-changing characters removed",)
 
 
 def collapse(text: str) -> str:

@@ -7,7 +7,7 @@ parsed here, so nothing in it is expanded or fetched. The text has the lines of 
 from .decode import decode
 from .document import Block, Document
 from .lines import paragraphs
-from .normalise import normalise
+from .normalise import deceptive_warnings, normalise
 from .registry import ReaderInput
 
 __all__ = ["read"]
@@ -16,7 +16,7 @@ __all__ = ["read"]
 def read(task: ReaderInput) -> Document:
     """Return the document; it has no title, since none of its lines says that it is one."""
     decoded = decode(task.content, fallback_encoding=task.options.fallback_encoding)
-    text, warnings = normalise(decoded.text)
+    text, deceptive = normalise(decoded.text)
     return Document(
         kind=task.kind,
         reader=task.reader,
@@ -24,5 +24,5 @@ def read(task: ReaderInput) -> Document:
         blocks=tuple(Block("paragraph", start, end) for start, end in paragraphs(text)),
         lines=True,
         meta=decoded.meta(),
-        warnings=decoded.warnings + warnings,
+        warnings=decoded.warnings + deceptive_warnings(deceptive),
     )

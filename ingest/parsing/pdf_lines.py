@@ -1,0 +1,134 @@
+"""Lines of PDF pages: words broken at a line end, lines that run through the document, and how pages join.
+
+Works on pages that are normalised already, before any offset is taken.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+__all__ = ["drop_running_lines", "ends_sentence", "join_broken_words", "join_soft_hyphens"]
+
+# Fewer pages prove nothing; a line has to stand on most of them.
+MIN_PAGES, RUNNING_SHARE, EDGE_LINES = 6, 0.6, 2
+DIGITS = re.compile(r"\d+")
+WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+# A hyphen after a letter at the end of a line; the other half, what clings to it, and the blank after that. The first
+# half is found backwards from here: looking for it forwards is quadratic on long runs of letters.
+BROKEN = re.compile(r"(?<=[^\W\d_])[-\u2010][ \t]*\n[ \t]*(\w+)(\S*)([ \t]*\n?)")
+FIRST_WORD = re.compile(r"\s*(\w+)(\S*)[ \t]*\n?")
+MAX_WORD_CHARS = 60
+SOFT_BREAK = re.compile("\u00ad[ \t]*\n[ \t]*")
+MIN_HALF = 4
+SENTENCE_END = re.compile(r"[.!?;:…。！？؟।][\"'”’»)\]]*\s*\Z")
+
+
+def join_soft_hyphens(text: str) -> str:
+    """Join words at soft hyphens that end a line; they say by themselves that they are none."""
+    return SOFT_BREAK.sub("", text)
+
+
+def join_broken_words(pages: Sequence[str]) -> list[str]:
+    """Return the pages with words that a hyphen breaks at a line end made whole, on the line where they begin.
+
+    The hyphen stays before a capital or digit. Else the first that fits decides: the word stands hyphenated elsewhere
+    in the document, it stays; joined, it goes; both halves are words of their own, it stays; else it goes. A word that
+    is broken between two pages goes to the first.
+    """
+    pages = list(pages)
+    known = _words_elsewhere(pages)
+
+    def whole(match: re.Match[str]) -> str:
+        rest, tail, blank = match.groups()
+        half = match.string[_half_start(match.string, match.start()) : match.start()]
+        # The line breaks after the word instead; not where the word itself is broken again.
+        after = "\n" if blank and not tail.endswith(("-", "\u2010")) else blank
+        return _joint(half, match[0][0], rest, known) + rest + tail + after
+
+    for index, page in enumerate(pages):
+        # A word may be broken twice, and the second break begins where the first match ended.
+        while (joined := BROKEN.sub(whole, page)) != page:
+            page = joined
+        pages[index] = page
+    for index in range(len(pages) - 1):
+        page = pages[index].rstrip()
+        start = _half_start(page, len(page) - 1)
+        rest = FIRST_WORD.match(pages[index + 1])
+        if page.endswith(("-", "\u2010")) and start < len(page) - 1 and rest:
+            pages[index] = page[:-1] + _joint(page[start:-1], page[-1], rest[1], known) + rest[1] + rest[2]
+            pages[index + 1] = pages[index + 1][rest.end() :]
+    return pages
+
+
+def _half_start(text: str, end: int) -> int:
+    """Return where the run of letters that ends at ``end`` begins, ``end`` if there is none."""
+    start = end
+    while start > 0 and end - start < MAX_WORD_CHARS and text[start - 1].isalpha():
+        start -= 1
+    return start
+
+
+def _words_elsewhere(pages: Sequence[str]) -> frozenset[str]:
+    """Return all words in lower case, also those with a hyphen inside, but for the halves of broken ones."""
+    known: set[str] = set()
+    for page in pages:
+        start = 0
+        for broken in BROKEN.finditer(page):
+            known.update(WORD.findall(page[start : _half_start(page, broken.start())].lower()))
+            start = broken.end(1)
+        known.update(WORD.findall(page[start:].lower()))
+    return frozenset(word.replace("\u2010", "-") for word in known)
+
+
+def _joint(half: str, hyphen: str, rest: str, known: frozenset[str]) -> str:
+    """Return what stands between two halves: the hyphen or nothing."""
+    if not rest[0].isalpha() or rest[0].isupper():
+        return hyphen
+    first, second = half.lower(), rest.lower()
+    if f"{first}-{second}" in known:
+        return hyphen
+    if first + second in known:
+        return ""
+    if min(len(first), len(second)) >= MIN_HALF and first in known and second in known:
+        return hyphen
+    return ""
+
+
+def drop_running_lines(pages: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the pages without their running titles and page numbers, and these lines, once each, in order.
+
+    A running line is one of the first or last two of a page and, digits aside, equal on 60 % of the pages that have
+    text; it stays where it is all that a page has.
+    """
+    split = [page.split("\n") for page in pages]
+    written = [[index for index, line in enumerate(lines) if line.strip()] for lines in split]
+    full = sum(1 for indices in written if indices)
+    if full < MIN_PAGES:
+        return list(pages), []
+    counts: Counter[str] = Counter()
+    for lines, indices in zip(split, written, strict=True):
+        counts.update({_masked(lines[index]) for index in _edges(indices)})
+    running = {line for line, count in counts.items() if count >= RUNNING_SHARE * full}
+    dropped: dict[str, str] = {}
+    kept: list[str] = []
+    for lines, indices in zip(split, written, strict=True):
+        gone = {index for index in _edges(indices) if _masked(lines[index]) in running}
+        if len(gone) == len(indices):
+            gone = set()
+        for index in sorted(gone):
+            dropped.setdefault(_masked(lines[index]), lines[index].strip())
+        kept.append("\n".join(line for index, line in enumerate(lines) if index not in gone))
+    return kept, list(dropped.values())
+
+
+def _edges(indices: Sequence[int]) -> set[int]:
+    return {*indices[:EDGE_LINES], *indices[-EDGE_LINES:]}
+
+
+def _masked(line: str) -> str:
+    return DIGITS.sub("#", " ".join(line.split()))
+
+
+def ends_sentence(text: str) -> bool:
+    """True where ``text`` ends with the end of a sentence."""
+    return SENTENCE_END.search(text[-16:]) is not None

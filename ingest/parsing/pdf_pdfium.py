@@ -1,0 +1,125 @@
+"""PDF by pdfium, Chrome's engine: 14 times faster than pypdf and as good. Not thread-safe: one process, one thread.
+
+Source: the public headers of pdfium (``fpdf_text.h``, ``fpdf_edit.h``) as bound by pypdfium2 5.
+"""
+
+import ctypes
+import re
+from collections.abc import Iterator
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from .pdf_columns import Box, read_columns
+from .pdf_engine import OutlineEntry, PageText, Unopenable
+
+__all__ = ["PdfiumFile"]
+
+# In the text of a page this stands for a hyphen at the end of a line, the line break swallowed with it, if it is
+# between two letters; anywhere else for a glyph without a character.
+LINE_END_HYPHEN = re.compile("(?<=[^\\W\\d_])\ufffe(?=[^\\W\\d_])")
+# More objects than any page of prose has; drawings and maps have more, and their text is visible.
+MAX_OBJECTS = 20_000
+INVISIBLE_MODE = 3
+# A picture of this share of the page is a scan, whose text (OCR) is rightly invisible.
+SCAN_SHARE = 0.5
+
+
+class PdfiumFile:
+    """An open PDF, read by pdfium. Raises ``Unopenable``."""
+
+    name = "pypdfium2"
+
+    def __init__(self, content: bytes, password: str | None = None) -> None:
+        try:
+            self._file = pypdfium2.PdfDocument(content, password=password)
+            self._count = len(self._file)
+        except pypdfium2.PdfiumError as error:
+            needs_password = error.err_code == pdfium.FPDF_ERR_PASSWORD
+            raise Unopenable(f"pypdfium2: {error}", needs_password=needs_password) from error
+
+    def __len__(self) -> int:
+        """Number of pages."""
+        return self._count
+
+    def page(self, index: int) -> PageText:
+        """Return a page. Raises ``Unopenable``."""
+        try:
+            page = self._file[index]
+        except pypdfium2.PdfiumError as error:
+            raise Unopenable(f"pypdfium2: page {index + 1}: {error}") from error
+        try:
+            return self._read(page, index)
+        except pypdfium2.PdfiumError as error:
+            raise Unopenable(f"pypdfium2: page {index + 1}: {error}") from error
+        finally:
+            page.close()
+
+    def outline(self) -> Iterator[OutlineEntry]:
+        """Yield the bookmarks that lead to a page."""
+        for bookmark in self._file.get_toc(max_depth=32):
+            target = bookmark.get_dest()
+            page = target.get_index() if target else None
+            if page is None or page >= self._count:
+                continue
+            size = pdfium.FPDFBookmark_GetTitle(bookmark, None, 0)
+            buffer = ctypes.create_string_buffer(size)
+            pdfium.FPDFBookmark_GetTitle(bookmark, buffer, size)
+            yield OutlineEntry(_utf16(buffer.raw), bookmark.level + 1, page)
+
+    def title(self) -> str:
+        """Return the title in the document information."""
+        size = pdfium.FPDF_GetMetaText(self._file, b"Title", None, 0)
+        buffer = ctypes.create_string_buffer(size)
+        pdfium.FPDF_GetMetaText(self._file, b"Title", buffer, size)
+        return _utf16(buffer.raw)
+
+    def close(self) -> None:
+        """Close the document."""
+        self._file.close()
+
+    def _read(self, page: pypdfium2.PdfPage, index: int) -> PageText:
+        textpage = page.get_textpage()
+        try:
+            text = textpage.get_text_range(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+            text = LINE_END_HYPHEN.sub("-\n", text)
+            boxes = [Box(*textpage.get_rect(number)) for number in range(textpage.count_rects())]
+            text = read_columns(text, boxes, lambda box: textpage.get_text_bounded(*box, errors="replace"))
+        finally:
+            textpage.close()
+        is_drawn, is_invisible = self._look(page)
+        return PageText(text, self._label(index), is_drawn or bool(text.strip()), is_invisible)
+
+    def _look(self, page: pypdfium2.PdfPage) -> tuple[bool, bool]:
+        """Return whether something other than text is drawn, and whether text is that nobody sees."""
+        left, bottom, right, top = page.get_bbox()
+        bounds = [ctypes.c_float() for _ in range(4)]
+        is_drawn = is_hidden = has_scan = False
+        for number in range(min(pdfium.FPDFPage_CountObjects(page), MAX_OBJECTS)):
+            shape = pdfium.FPDFPage_GetObject(page, number)
+            kind = pdfium.FPDFPageObj_GetType(shape)
+            if kind != pdfium.FPDF_PAGEOBJ_TEXT:
+                is_drawn = True
+                if kind == pdfium.FPDF_PAGEOBJ_IMAGE and pdfium.FPDFPageObj_GetBounds(shape, *bounds):
+                    x0, y0, x1, y1 = (edge.value for edge in bounds)
+                    has_scan |= (x1 - x0) * (y1 - y0) > SCAN_SHARE * (right - left) * (top - bottom)
+                continue
+            if is_hidden:
+                continue
+            if pdfium.FPDFTextObj_GetTextRenderMode(shape) == INVISIBLE_MODE:
+                is_hidden = True
+            elif pdfium.FPDFPageObj_GetBounds(shape, *bounds):
+                x0, y0, x1, y1 = (edge.value for edge in bounds)
+                is_hidden = x1 > x0 and (x1 < left or x0 > right or y1 < bottom or y0 > top)
+        return is_drawn, is_hidden and not has_scan
+
+    def _label(self, index: int) -> str | None:
+        size = pdfium.FPDF_GetPageLabel(self._file, index, None, 0)
+        buffer = ctypes.create_string_buffer(size)
+        pdfium.FPDF_GetPageLabel(self._file, index, buffer, size)
+        return _utf16(buffer.raw) or None
+
+
+def _utf16(raw: bytes) -> str:
+    """Decode what pdfium writes; the library's own getters raise on a lone surrogate."""
+    return raw.decode("utf-16-le", "replace").rstrip("\0")
