@@ -21,7 +21,6 @@ LEAST_RESEMBLANCE = 0.9
 TABLE_SHARE = 0.25
 # A word may hold signs inside, so that 1.2.3, 2024-03-05 and don't are one word each.
 WORD = re.compile(r"\w+(?:[.,:/'’\-]\w+)*")
-NUMBER = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +45,44 @@ def collapse(ranked: Sequence[Text], question: str) -> list[Group]:
     Every passage is in exactly one group. Each is compared with heads only, so a chain of small changes never joins its
     two ends.
     """
-    kept = frozenset(word for word in _words(question) if _is_number(word))
-    heads: list[tuple[ChunkId, frozenset[str], list[ChunkId]]] = []
+    asked = frozenset(word for word in _words(question) if _is_number(word))
+    heads: list[tuple[ChunkId, _Signature, list[ChunkId]]] = []
     for passage in ranked:
-        words = _signature(passage.text, kept)
-        for _, head_words, others in heads:
-            if _near_equal(words, head_words):
+        signature = _signature(passage.text, asked)
+        for _, head, others in heads:
+            if _near_equal(signature, head):
                 others.append(passage.chunk_id)
                 break
         else:
-            heads.append((passage.chunk_id, words, []))
+            heads.append((passage.chunk_id, signature, []))
     return [Group(head, tuple(others)) for head, _, others in heads]
 
 
-def _signature(text: str, kept: frozenset[str]) -> frozenset[str]:
-    words = list(_words(text))
-    numbers = sum(_is_number(word) for word in words)
-    if numbers > TABLE_SHARE * len(words):
-        return frozenset(words)
-    return frozenset(NUMBER if _is_number(word) and word not in kept else word for word in words)
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What is compared of a text: words of which nine tenths must be shared, and numbers that must all be the same."""
+
+    words: frozenset[str]
+    numbers: frozenset[str]
 
 
-def _near_equal(one: frozenset[str], other: frozenset[str]) -> bool:
-    if one == other:
-        return True
-    smaller, larger = sorted((len(one), len(other)))
+def _signature(text: str, asked: frozenset[str]) -> _Signature:
+    words: list[str] = []
+    numbers: list[str] = []
+    for word in _words(text):
+        (numbers if _is_number(word) else words).append(word)
+    is_table = len(numbers) > TABLE_SHARE * (len(words) + len(numbers))
+    return _Signature(frozenset(words), frozenset(numbers) if is_table else asked.intersection(numbers))
+
+
+def _near_equal(one: _Signature, other: _Signature) -> bool:
+    if one.numbers != other.numbers:
+        return False
+    smaller, larger = sorted((len(one.words), len(other.words)))
     if smaller < LEAST_RESEMBLANCE * larger:
         return False
-    shared = len(one & other)
-    return shared >= LEAST_RESEMBLANCE * (len(one) + len(other) - shared)
+    shared = len(one.words & other.words)
+    return shared >= LEAST_RESEMBLANCE * (smaller + larger - shared)
 
 
 def _words(text: str) -> Iterable[str]:
