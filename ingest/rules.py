@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, Pattern
 
 __all__ = ["IGNORE_FILES", "IgnoreFile", "Patterns", "Rules", "name_rule"]
 
@@ -28,6 +28,9 @@ TEMPORARY_ENDINGS = (".tmp", ".part", ".crdownload", ".swp", "~")
 
 # File name to the rule that it makes, the stronger one first.
 IGNORE_FILES = {".groundedignore": "groundedignore", ".gitignore": "gitignore"}
+
+# Surrogates that no name and no line decodes to (PEP 383 uses U+DC80..U+DCFF): the end of a path, a newline in a name.
+END, NEWLINE = "\ud800", "\ud801"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +64,29 @@ def name_rule(name: str, folder: bool, hidden: bool) -> str | None:
 
 
 class IgnoreFile(NamedTuple):
-    """One compiled ignore file; ``base`` is its folder below the root, empty or ending in ``/``."""
+    """One compiled ignore file; ``base`` is its folder below the root, empty or ending in ``/``.
+
+    A pattern here speaks of a path itself, never of what lies below it: the walk prunes what is left out, so that for
+    git, too, everything below is out of reach. Hence the mark at the end of a pattern and of the path it is held
+    against. Without it ``!*/``, which brings back folders, would bring back every file in them.
+    """
 
     rule: str
     base: str
-    spec: GitIgnoreSpec
+    patterns: tuple[Pattern, ...]
 
     @classmethod
     def parse(cls, name: str, base: str, content: bytes) -> "IgnoreFile | None":
         """Compile the content of an ignore file; None if no line says anything. As git does, bad lines are left out."""
         text = content.decode("utf-8-sig", "surrogateescape")
-        spec = _compile(line.removesuffix("\r") for line in text.split("\n"))
-        return cls(IGNORE_FILES[name], base, spec) if len(spec) else None
+        lines = [marked for line in text.split("\n") if (marked := _marked(line.removesuffix("\r"))) is not None]
+        patterns = tuple(pattern for pattern in _compile(lines).patterns if pattern.include is not None)
+        return cls(IGNORE_FILES[name], base, patterns[::-1]) if patterns else None
+
+    def decides(self, path: str, *, folder: bool) -> bool | None:
+        """Return True where the path (below the root) is left out, False where it is brought back, else None."""
+        subject = _subject(path[len(self.base) :] + END, folder=folder)
+        return next((pattern.include for pattern in self.patterns if pattern.match_file(subject) is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +122,10 @@ class Patterns:
 
     def ignored(self, path: str, *, folder: bool) -> str | None:
         """Return the rule of the ignore file that leaves the path out, or None."""
-        subject = _subject(path, folder=folder)
         for file in self.ignore:
-            verdict = file.spec.check_file(subject[len(file.base) :]).include
-            if verdict is not None:
-                return file.rule if verdict else None
+            left_out = file.decides(path, folder=folder)
+            if left_out is not None:
+                return file.rule if left_out else None
         return None
 
     def setting_rule(self, path: str, *, folder: bool) -> str | None:
@@ -126,25 +139,31 @@ class Patterns:
 
 
 def _subject(path: str, *, folder: bool) -> str:
-    """Return what patterns are matched with.
+    """Return what patterns are held against: a newline replaced, since ``.`` of a regular expression matches none."""
+    return path.replace("\n", NEWLINE) + ("/" if folder else "")
 
-    ``.`` of a regular expression does not match a newline, and no pattern can hold one: NUL, which no name holds,
-    stands for it, so that a folder with a newline in its name is matched by ``**`` like any other.
-    """
-    return path.replace("\n", "\0") + ("/" if folder else "")
+
+def _marked(line: str) -> str | None:
+    """Return a line of an ignore file so that it matches nothing but whole paths that end in the mark, or None."""
+    line = line if line.endswith("\\ ") else line.rstrip(" ")
+    body = line.removeprefix("!")
+    core = body.removesuffix("/")
+    backslashes = len(core) - len(core.rstrip("\\"))
+    if not core or line.startswith("#") or backslashes % 2:
+        return None
+    # `a/**` is all that `a` holds, not `a` itself, else `!a/b` after it could not bring anything back.
+    last = "/*" if core == "**" or core.endswith("/**") else ""
+    return line[: len(line) - len(body)] + core + last + END + body[len(core) :]
 
 
 def _compile(lines: Iterable[str]) -> GitIgnoreSpec:
-    # `a/**` is all that `a` holds, not `a` itself, else `!a/b` after it could not bring anything back.
-    return GitIgnoreSpec.from_lines(
-        [line + "/*" if line.endswith("/**") else line for line in lines if _is_valid(line)]
-    )
+    return GitIgnoreSpec.from_lines([line for line in lines if _is_valid(line)])
 
 
 def _is_valid(line: str) -> bool:
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:
-        logger.warning("rules.bad_pattern pattern=%r", line)
+        logger.warning("rules.bad_pattern pattern=%r", line.replace(END, ""))
         return False
     return True
