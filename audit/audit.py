@@ -6,9 +6,11 @@ that says `started`.
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +20,7 @@ from .errors import BadDeclaration
 from .events import Event, Events, Redactor, Seal, VerifyReport
 from .failpoints import failpoint
 from .keys import ChainKey, JsonValue, StepKey
+from .ledger import Gate, Ledger
 from .reports import KeyView, UsageBy, UsageReport
 from .store import Store
 from .usage import ATTEMPTS_CAP, Limit, Usage
@@ -76,12 +79,16 @@ class Audit:
         clock: Clock | None = None,
         redactor: Redactor | None = None,
         attempts_cap: int = ATTEMPTS_CAP,
+        gate: Gate | None = None,
+        result_types: Sequence[type] = (),
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Open the file. Keys that are not given are made at the first open and live in the file.
 
         durable: synchronous=FULL (safe at a power cut), else NORMAL (safe at kill -9). busy_timeout_s: how long a call
         waits for the file. create=False: raise AuditMissing instead of making anything. redactor: what of a call's
         content may be kept; None keeps none.
+        gate, result_types, sleep: for the ledger, see there.
         Raises AuditIncompatible (a key that is not this file's, a newer schema), AuditUnavailable.
         """
         if retention <= timedelta(0):
@@ -91,6 +98,21 @@ class Audit:
         self.ids, chain = file_keys.settle(self.store, id_key, chain_key)
         self.events = Events(self.store, self.ids, chain, redactor=redactor)
         self.usage = Usage(limits, attempts_cap=attempts_cap)
+        self._durable = durable
+        self._open_ledger = partial(
+            Ledger, self.store, self.events, self.usage, self.ids,
+            retention=retention, gate=gate, types=result_types, sleep=sleep,
+        )  # fmt: skip
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The action ledger over this file, opened at its first use.
+
+        Raises BadDeclaration: retention below a run's resume.
+        """
+        if self._durable:
+            self.store.reserve_wal()
+        return self._open_ledger()
 
     def begin(
         self,
@@ -224,4 +246,6 @@ class Audit:
 
     def close(self) -> None:
         """Close this process's connections."""
+        if "ledger" in self.__dict__:
+            self.ledger.close()
         self.store.close()

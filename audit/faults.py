@@ -1,20 +1,43 @@
-"""Public test kit: a clock that the test moves, and child processes that die or wait at a named point.
+"""Public test kit.
 
-Owns: doubles and faults that hosts use to test their own tools. Refuses to be armed from the environment.
+Faults around a tool, a target that counts its effects, children that die at a named point, a clock to move.
+
+Owns: doubles and faults that hosts use to test their own tools. Effects are counted in a file of the target, never in
+the ledger's. Refuses to be armed from the environment.
 """
 
+import fcntl
+import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
+from .audit import Audit
 from .failpoints import arm, failpoint
+from .keys import JsonValue
+from .ledger import Call, Found, NotFound, Outcome, Tool
 
-__all__ = ["Child", "FakeClock", "failpoint", "run_child"]
+__all__ = [
+    "Child",
+    "Counts",
+    "FakeClock",
+    "Target",
+    "counting",
+    "crash_after_success",
+    "duplicate_delivery",
+    "failpoint",
+    "fake_error",
+    "lost_reply",
+    "run_child",
+    "slow_reply",
+]
 
 T = TypeVar("T")
 
@@ -159,3 +182,177 @@ def _in_child(
 def _hold(answers: "Connection[object, object]") -> None:
     answers.send(("reached", None))
     answers.recv()
+
+
+class Target:
+    """A service outside: it acts by appending a durable line to a file of its own, and counts what it did.
+
+    ability: `none`, `lookup` (it can be asked), `key` (it acts once per key), `both`.
+    """
+
+    def __init__(self, path: Path, ability: Literal["none", "lookup", "key", "both"] = "none") -> None:
+        self.path = path
+        self.ability = ability
+
+    def act(self, call: Call) -> JsonValue:
+        """Do the effect, unless the key was honoured before; returns a receipt.
+
+        Killed before F3: no effect; after it: there is one.
+        """
+        with self.path.open("a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            done = [json.loads(line) for line in file]
+            known: dict[str, JsonValue] | None = next(
+                (line for line in done if line["key"] == call.downstream_key), None
+            )
+            if known is None or self.ability not in ("key", "both"):
+                known = {"args": call.args, "key": call.downstream_key, "receipt": len(done) + 1}
+                failpoint("F3")
+                file.write(json.dumps(known) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        return {"receipt": known["receipt"]}
+
+    def find(self, call: Call) -> Found | NotFound:
+        """Look for the effect of a call by its key."""
+        known = next((line for line in self.acts() if line["key"] == call.downstream_key), None)
+        return NotFound() if known is None else Found({"receipt": known["receipt"]})
+
+    def acts(self) -> tuple[Mapping[str, object], ...]:
+        """Every effect so far, in order: its arguments, key and receipt."""
+        if not self.path.exists():
+            return ()
+        return tuple(json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines())
+
+    def effects(self, *identity: str) -> Counter[tuple[object, ...]]:
+        """Effects per intent: per combination of the identity arguments."""
+        return Counter(tuple(_part(line["args"], name) for name in identity) for line in self.acts())
+
+    def tool(self, run: Callable[[Call], object] | None = None, **options: object) -> Tool:
+        """A dangerous tool over this target, with the identity `order`, `purpose`; `run` and options override."""
+        given: dict[str, object] = {
+            "name": "send",
+            "tool_class": "dangerous",
+            "run": run or self.act,
+            "identity": ("order", "purpose"),
+            "intent": "purpose",
+            "lookup": self.find if self.ability in ("lookup", "both") else None,
+            "honours_key": self.ability in ("key", "both"),
+            "key_ttl_s": 3600.0 if self.ability in ("key", "both") else None,
+        }
+        return Tool(**{**given, **options})  # type: ignore[arg-type]  # options of Tool, by name
+
+
+def _part(args: object, name: str) -> object:
+    return args.get(name) if isinstance(args, dict) else None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The four counters.
+
+    Effects per intent, rows per key, units per request:step:meter, events per request:step:kind:part.
+    """
+
+    effects: Mapping[tuple[object, ...], int]
+    rows: Mapping[str, int]
+    units: Mapping[str, int]
+    events: Mapping[str, int]
+    problems: tuple[str, ...]
+
+    def expect(self, *, effects: int = 1, intents: int = 1, rows: int | None = None, units: int | None = None) -> None:
+        """Raise AssertionError unless every intent has that many effects, every key, unit and event is there once, and the file is sound.
+
+        intents: how many different ones must have been acted on. rows, units: how many keys there must be in all.
+        """
+        wanted = {effects} if effects and intents else set()
+        _check(set(self.effects.values()) == wanted, f"effects: {dict(self.effects)}")
+        _check(not wanted or len(self.effects) == intents, f"intents: {dict(self.effects)}")
+        for name, counter in (("rows", self.rows), ("units", self.units), ("events", self.events)):
+            _check(set(counter.values()) <= {1}, f"{name}: {dict(counter)}")
+        _check(rows is None or len(self.rows) == rows, f"rows: {dict(self.rows)}")
+        _check(units is None or len(self.units) == units, f"units: {dict(self.units)}")
+        _check(not self.problems, f"problems: {self.problems}")
+
+
+def _check(held: bool, message: str) -> None:
+    if not held:
+        raise AssertionError(message)
+
+
+def counting(audit: Audit, target: Target, *identity: str) -> Counts:
+    """Count effects outside the ledger's file, and rows, units and events in it; check chain and file."""
+    with audit.store.read() as conn:
+        rows = Counter(row[0] for row in conn.execute("SELECT idempotency_key FROM actions"))
+        units = {
+            f"{request}:{step}:{meter}": units
+            for request, step, meter, units in conn.execute(
+                "SELECT request_id, step_id, meter, units FROM usage WHERE state <> 'void'"
+            )
+        }
+        events = Counter(
+            ":".join(row) for row in conn.execute("SELECT request_id, step_id, kind, part FROM audit_events")
+        )
+        integrity = [row[0] for row in conn.execute("PRAGMA integrity_check")]
+    problems = [f"{found.scope} {found.seq}: {found.name}" for found in audit.verify().problems]
+    problems += [] if integrity == ["ok"] else integrity
+    return Counts(target.effects(*identity), rows, units, events, tuple(problems))
+
+
+Run = Callable[[Call], object]
+
+
+def crash_after_success(run: Run) -> Run:
+    """The process dies by SIGKILL after the tool has acted, before anybody hears of it."""
+
+    def crashing(call: Call) -> object:
+        run(call)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+    return crashing
+
+
+def lost_reply(run: Run, *, exc: Callable[[], BaseException] = TimeoutError) -> Run:
+    """The tool acts, and its reply is lost: the caller sees an exception."""
+
+    def losing(call: Call) -> object:
+        run(call)
+        raise exc()
+
+    return losing
+
+
+def duplicate_delivery(run: Run) -> Run:
+    """The request arrives twice, as from a network that repeats it; only a target that honours keys acts once."""
+
+    def doubling(call: Call) -> object:
+        run(call)
+        return run(call)
+
+    return doubling
+
+
+def slow_reply(run: Run, until: Callable[[], object]) -> Run:
+    """The tool acts, and its reply comes only when `until` returns."""
+
+    def waiting(call: Call) -> object:
+        result = run(call)
+        until()
+        return result
+
+    return waiting
+
+
+def fake_error(text: str) -> Callable[[Callable[..., Outcome]], Callable[..., str]]:
+    """Around the function that the agent framework calls: it succeeds, and the model is told of an error."""
+
+    def around(call: Callable[..., Outcome]) -> Callable[..., str]:
+        def failing(*args: object, **options: object) -> str:
+            call(*args, **options).ack("error")
+            return text
+
+        return failing
+
+    return around

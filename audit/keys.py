@@ -325,6 +325,21 @@ class ChainKey:
         return self.link(["check", self.key_id])
 
 
+def fresh_token() -> str:
+    """32 random hex digits, for names that no two processes may share."""
+    return secrets.token_hex(16)
+
+
+def fresh_downstream_key() -> str:
+    """The key a target gets: `ga_` and 40 hex digits. Random, so that it tells the target nothing."""
+    return "ga_" + secrets.token_hex(20)
+
+
+def fresh_approval_id() -> str:
+    """The id of one question to a person: `ap_` and 24 hex digits."""
+    return "ap_" + secrets.token_hex(12)
+
+
 def same(left: str, right: str) -> bool:
     """Compare two hex digests in constant time."""
     return hmac.compare_digest(left, right)

@@ -136,10 +136,11 @@ class Store:
             conn.execute("COMMIT")
         return now
 
-    def data_version(self) -> int:
-        """A number that changes when another connection has committed. Does not write."""
+    def version(self) -> tuple[int, int]:
+        """A value that changes when anybody has committed, this connection included. Does not write."""
+        conn = self.connection()
         with self._mapped():
-            return int(self.connection().execute("PRAGMA data_version").fetchone()[0])
+            return int(conn.execute("PRAGMA data_version").fetchone()[0]), conn.total_changes
 
     def reserve_wal(self) -> None:
         """Grow the WAL while there is room, so that the outcome of an effect still fits when the disk is full later.

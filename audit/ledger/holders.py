@@ -1,0 +1,104 @@
+"""Who owns a slot, and whether that process is still alive.
+
+Owns: the holder file of this process and the judgement about others. In this order: another boot is dead; a holder file
+whose lock can be had is dead, seen at once after kill -9 and immune to pid reuse and clocks; a lease that is over is
+lapsed, which is not dead. A missing file is not death. Refuses to call a hung process dead. Source: flock(2): the lock
+belongs to the open file description, so a forked child must close its copy, or it would keep its parent alive.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from audit.clock import Clock
+from audit.keys import fresh_token
+
+from .slots import Slot
+
+__all__ = ["Holders", "Liveness"]
+
+Liveness: TypeAlias = Literal["alive", "lapsed", "dead"]
+
+# Descriptors of this process's holder files; a forked child closes its copies before anything else.
+_descriptors: set[int] = set()
+
+
+def _close_in_child() -> None:
+    for descriptor in _descriptors:
+        os.close(descriptor)
+    _descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+class Holders:
+    """Holder files in one folder."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        """Makes nothing before the first claim."""
+        self._folder = folder / "holders"
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._own: tuple[int, str] | None = None
+
+    def own(self) -> str:
+        """The name of this process as a holder; its file is made and locked at the first use in a process."""
+        own = self._own
+        if own is None or own[0] != os.getpid():
+            with self._lock if own is None or own[0] == os.getpid() else threading.Lock():
+                if self._own is None or self._own[0] != os.getpid():
+                    self._own = (os.getpid(), self._make())
+                    self._lock = threading.Lock()
+        return self._own[1] if self._own is not None else ""
+
+    def liveness(self, slot: Slot) -> Liveness:
+        """What is known of the holder of a claimed, dispatched or in-doubt slot. Does not write."""
+        if slot.boot_id != self._clock.boot_id():
+            return "dead"
+        if slot.holder is not None and self._dead(slot.holder):
+            return "dead"
+        return "alive" if self._clock.mono_ms() < (slot.lease_mono_ms or 0) else "lapsed"
+
+    def tidy(self, needed: Iterable[str]) -> int:
+        """Remove the files of dead holders that no slot names any more; returns how many."""
+        keep = set(needed)
+        removed = 0
+        for path in sorted(self._folder.glob("*.*")) if self._folder.is_dir() else []:
+            if path.name not in keep and self._dead(path.name):
+                path.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def _dead(self, name: str) -> bool:
+        try:
+            descriptor = os.open(self._folder / name, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def _make(self) -> str:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            name = f"{os.getpid()}.{fresh_token()}"
+            path = self._folder / name
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                # Between making and locking, somebody who tidies may have taken the file for a dead holder's.
+                kept = path.stat().st_ino == os.fstat(descriptor).st_ino
+            except FileNotFoundError:
+                kept = False
+            if kept:
+                _descriptors.add(descriptor)
+                return name
+            os.close(descriptor)
