@@ -38,8 +38,10 @@ COOKIE_NOTICE = re.compile(
     r"|onetrust|usercentrics",
     re.IGNORECASE,
 )
-# Line numbers that highlighters put beside code, and the signs that link a heading to itself.
-NOT_CONTENT = re.compile(r"(?:^|\s)(?:linenos|linenodiv|lineno|headerlink|footnote-back(?:ref)?)(?:\s|$)")
+# Line numbers that highlighters put beside code, links from a note back to the text.
+NOT_CONTENT = re.compile(r"(?:^|\s)(?:linenos|linenodiv|lineno|footnote-back(?:ref)?)(?:\s|$)")
+# What links a heading to itself.
+SELF_LINK_SIGNS = frozenset({"¶", "§", "#", "🔗"})
 REFERENCE_MARK = re.compile(r"(?:fnref|footnote-ref|endnote-ref)[-:_]?\w*$")
 BACK_LINK = re.compile(r"#(?:fnref|footnote-ref|endnote-ref)")
 MAIN_SHARE = 0.5
@@ -83,12 +85,12 @@ def _title(page: Sequence[Event]) -> str | None:
 def _visible(page: Sequence[Event]) -> Iterator[Event]:
     """Yield the events outside of what is left out."""
     hidden = 0
-    for event in page:
+    for index, event in enumerate(page):
         if event.kind == "text":
             if not hidden:
                 yield event
         elif event.kind == "open":
-            if hidden or _is_left_out(event):
+            if hidden or _is_left_out(event) or _is_self_link(page, index):
                 hidden += 1
             else:
                 yield event
@@ -96,6 +98,15 @@ def _visible(page: Sequence[Event]) -> Iterator[Event]:
             hidden -= 1
         else:
             yield event
+
+
+def _is_self_link(page: Sequence[Event], index: int) -> bool:
+    return (
+        page[index].value == "a"
+        and page[index].attributes.get("href", "").startswith("#")
+        and page[index + 1].kind == "text"
+        and page[index + 1].value.strip() in SELF_LINK_SIGNS
+    )
 
 
 def _is_left_out(event: Event) -> bool:

@@ -166,7 +166,7 @@ def _is_cleaner(text: str, than: str) -> bool:
 def _assemble(
     task: ReaderInput, engine: str, pages: _Pages, outline: Sequence[OutlineEntry], title: str | None
 ) -> Document:
-    texts, running = drop_running_lines(pages.texts)
+    texts, running = drop_running_lines(pages.texts, pages.labels)
     texts = ["\n".join(line.rstrip() for line in text.split("\n")).strip("\n") for text in join_broken_words(texts)]
     pieces: list[str] = []
     starts: list[int] = []

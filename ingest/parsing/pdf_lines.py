@@ -11,7 +11,8 @@ __all__ = ["drop_running_lines", "ends_sentence", "join_broken_words", "join_sof
 
 # Fewer pages prove nothing; a line has to stand on most of them.
 MIN_PAGES, RUNNING_SHARE, EDGE_LINES = 6, 0.6, 2
-DIGITS = re.compile(r"\d+")
+# A number that stands by itself, short enough for a page number.
+NUMBER = re.compile(r"(?<!\w)[0-9]{1,5}(?!\w)")
 WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 # A hyphen after a letter at the end of a line; the other half, what clings to it, and the blank after that. The first
 # half is found backwards from here: looking for it forwards is quadratic on long runs of letters.
@@ -94,30 +95,36 @@ def _joint(half: str, hyphen: str, rest: str, known: frozenset[str]) -> str:
     return ""
 
 
-def drop_running_lines(pages: Sequence[str]) -> tuple[list[str], list[str]]:
+def drop_running_lines(pages: Sequence[str], labels: Sequence[str | None]) -> tuple[list[str], list[str]]:
     """Return the pages without their running titles and page numbers, and these lines, once each, in order.
 
-    A running line is one of the first or last two of a page and, digits aside, equal on 60 % of the pages that have
-    text; it stays where it is all that a page has.
+    A running line is one of the first or last two of a page that stands on 60 % of the pages with text, alike but for
+    the page number; it stays where it is all that a page has. ``labels`` are the printed page numbers, where known.
     """
     split = [page.split("\n") for page in pages]
-    written = [[index for index, line in enumerate(lines) if line.strip()] for lines in split]
-    full = sum(1 for indices in written if indices)
+    edges = [_edges([index for index, line in enumerate(lines) if line.strip()]) for lines in split]
+    full = sum(1 for indices in edges if indices)
     if full < MIN_PAGES:
         return list(pages), []
+    forms = [
+        {index: _forms(split[page][index], page + 1, labels[page]) for index in indices}
+        for page, indices in enumerate(edges)
+    ]
     counts: Counter[str] = Counter()
-    for lines, indices in zip(split, written, strict=True):
-        counts.update({_masked(lines[index]) for index in _edges(indices)})
-    running = {line for line, count in counts.items() if count >= RUNNING_SHARE * full}
+    for page_forms in forms:
+        counts.update(set().union(*page_forms.values()))
+    running = {form for form, count in counts.items() if count >= RUNNING_SHARE * full}
     dropped: dict[str, str] = {}
     kept: list[str] = []
-    for lines, indices in zip(split, written, strict=True):
-        gone = {index for index in _edges(indices) if _masked(lines[index]) in running}
-        if len(gone) == len(indices):
-            gone = set()
+    for lines, page_forms in zip(split, forms, strict=True):
+        gone = {index: known for index, alike in page_forms.items() if (known := alike & running)}
+        rest = "\n".join(line for index, line in enumerate(lines) if index not in gone)
+        if not rest.strip():
+            kept.append("\n".join(lines))
+            continue
+        kept.append(rest)
         for index in sorted(gone):
-            dropped.setdefault(_masked(lines[index]), lines[index].strip())
-        kept.append("\n".join(line for index, line in enumerate(lines) if index not in gone))
+            dropped.setdefault(min(gone[index]), lines[index].strip())
     return kept, list(dropped.values())
 
 
@@ -125,8 +132,20 @@ def _edges(indices: Sequence[int]) -> set[int]:
     return {*indices[:EDGE_LINES], *indices[-EDGE_LINES:]}
 
 
-def _masked(line: str) -> str:
-    return DIGITS.sub("#", " ".join(line.split()))
+def _forms(line: str, page: int, label: str | None) -> set[str]:
+    """Return a line as it is, and with its first or last number as distance from the page number.
+
+    Other numbers count: masking all digits would take "Invoice 4711" from every page of a batch of invoices.
+    """
+    line = " ".join(line.split())
+    forms = {line}
+    numbers = list(NUMBER.finditer(line))
+    for number in numbers[:1] + numbers[-1:]:
+        distance = "page" if number[0] == label else str(int(number[0]) - page)
+        forms.add(f"{line[: number.start()]}<{distance}>{line[number.end() :]}")
+    if label and not label.isdecimal() and (found := re.search(rf"(?<!\w){re.escape(label)}(?!\w)", line)):
+        forms.add(f"{line[: found.start()]}<page>{line[found.end() :]}")
+    return forms
 
 
 def ends_sentence(text: str) -> bool:
