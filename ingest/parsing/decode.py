@@ -46,6 +46,8 @@ LATIN = re.compile(
     r"(cp(037|1026|1140|125[02478]|273|437|500|77[0-9]|85[0-9]|86[0135])|iso8859_(1|2|3|4|9|10|13|14|15|16)"
     r"|latin_1|mac_(roman|latin2|iceland|turkish|croatian|romanian)|hp_roman8|ascii|kz1048|tis_620)$"
 )
+# Found by their marks and NULs before; a few Latin letters in a row would pass as them. Or never in files.
+EXCLUDED = ["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_32_be", "utf_32_le", "utf_7"]
 # What a label means in practice, as the WHATWG encoding standard has it: the superset that the files really use.
 PRACTICE = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949",
@@ -170,7 +172,7 @@ def _guessed(content: bytes, fallback_encoding: str) -> Decoded | None:
         return None
     start = max(0, first.start() - SAMPLE_BYTES // 2)
     sample = content[start : start + SAMPLE_BYTES]
-    best = from_bytes(sample).best()
+    best = from_bytes(sample, cp_exclusion=EXCLUDED).best()
     few = len(sample) - len(sample.translate(None, HIGH_BYTES)) < FEW_HIGH_BYTES
     if few and (best is None or LATIN.match(best.encoding)) and _reads_well(sample, fallback_encoding):
         return _lenient(content, fallback_encoding)

@@ -74,7 +74,7 @@ def _runs(lines: Sequence[Sequence[Box]]) -> Iterator[list[Pair]]:
     run: list[Pair] = []
     gutter_left, gutter_right = 0.0, float("inf")
     for line in [*lines, ()]:
-        if len(line) == 2:
+        if len(line) == 2 and not (run and _is_far_below(line[0], run[-1][0])):
             left, right = max(gutter_left, line[0].right), min(gutter_right, line[1].left)
             if right - left >= GUTTER:
                 run.append((line[0], line[1]))
@@ -85,6 +85,11 @@ def _runs(lines: Sequence[Sequence[Box]]) -> Iterator[list[Pair]]:
         run, gutter_left, gutter_right = [], 0.0, float("inf")
         if len(line) == 2:
             run, gutter_left, gutter_right = [(line[0], line[1])], line[0].right, line[1].left
+
+
+def _is_far_below(box: Box, above: Box) -> bool:
+    """True where more than a line's height and a half is empty between two lines: another table or paragraph."""
+    return above.bottom - box.top > 1.5 * (above.top - above.bottom)
 
 
 def _is_prose(lines: Sequence[str]) -> bool:

@@ -34,7 +34,7 @@ def join_broken_words(pages: Sequence[str]) -> list[str]:
 
     The hyphen stays before a capital or digit. Else the first that fits decides: the word stands hyphenated elsewhere
     in the document, it stays; joined, it goes; both halves are words of their own, it stays; else it goes. A word that
-    is broken between two pages goes to the first.
+    is broken between two pages goes to the first; before a capital or digit it may be no word, and nothing moves.
     """
     pages = list(pages)
     known = _words_elsewhere(pages)
@@ -55,7 +55,7 @@ def join_broken_words(pages: Sequence[str]) -> list[str]:
         page = pages[index].rstrip()
         start = _half_start(page, len(page) - 1)
         rest = FIRST_WORD.match(pages[index + 1])
-        if page.endswith(("-", "\u2010")) and start < len(page) - 1 and rest:
+        if page.endswith(("-", "\u2010")) and start < len(page) - 1 and rest and rest[1][0].islower():
             pages[index] = page[:-1] + _joint(page[start:-1], page[-1], rest[1], known) + rest[1] + rest[2]
             pages[index + 1] = pages[index + 1][rest.end() :]
     return pages
@@ -124,7 +124,7 @@ def drop_running_lines(pages: Sequence[str], labels: Sequence[str | None]) -> tu
             continue
         kept.append(rest)
         for index in sorted(gone):
-            dropped.setdefault(min(gone[index]), lines[index].strip())
+            dropped.setdefault(max(sorted(gone[index]), key=counts.__getitem__), lines[index].strip())
     return kept, list(dropped.values())
 
 
@@ -141,9 +141,8 @@ def _forms(line: str, page: int, label: str | None) -> set[str]:
     forms = {line}
     numbers = list(NUMBER.finditer(line))
     for number in numbers[:1] + numbers[-1:]:
-        distance = "page" if number[0] == label else str(int(number[0]) - page)
-        forms.add(f"{line[: number.start()]}<{distance}>{line[number.end() :]}")
-    if label and not label.isdecimal() and (found := re.search(rf"(?<!\w){re.escape(label)}(?!\w)", line)):
+        forms.add(f"{line[: number.start()]}<{int(number[0]) - page}>{line[number.end() :]}")
+    if label and (found := re.search(rf"(?<!\w){re.escape(label)}(?!\w)", line)):
         forms.add(f"{line[: found.start()]}<page>{line[found.end() :]}")
     return forms
 

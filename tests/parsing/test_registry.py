@@ -1,0 +1,110 @@
+"""Kinds, their names, and the fingerprints that say when to read again."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from ingest.parsing.limits import Limits, ReaderOptions
+from ingest.parsing.registry import (
+    FORMATS,
+    WITHOUT_READER,
+    failure_fingerprint,
+    is_text_kind,
+    media_type,
+    parse_fingerprint,
+    richest_kind,
+    suggest_kind,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (b"a.md", "markdown"),
+        (b"A.MARKDOWN", "markdown"),
+        (b"a.b/page.mdx", "markdown"),
+        (b"a.txt", "text"),
+        (b"README", "text"),
+        (b"dir.pdf/README", "text"),
+        (b"main.py", "text"),
+        (b"\xff\xfe.\xff", "text"),
+        (b"a.xhtml", "html"),
+        (b"a.PDF", "pdf"),
+        (b"a.docx", "docx"),
+        (b"a.png", "png"),
+    ],
+)
+def test_a_name_suggests_a_kind(name: bytes, kind: str) -> None:
+    """The extension decides, in any case; what nobody knows may be text."""
+    assert suggest_kind(name) == kind
+
+
+def test_the_richest_kind_does_not_depend_on_the_order_of_sources() -> None:
+    """Equal bytes under several names are read in the one way that can work, whoever came first."""
+    assert {richest_kind(kinds) for kinds in permutations(["text", "markdown", "html", "pdf"])} == {"html"}
+    assert {richest_kind(kinds) for kinds in permutations(["text", "pdf", "docx"])} == {"text"}
+    assert {richest_kind(kinds) for kinds in permutations(["pdf", "docx"])} == {"docx"}
+    assert richest_kind([]) == "text"
+
+
+def test_every_kind_has_a_reader_a_media_type_and_names_of_its_own() -> None:
+    """The table is whole: readers load, no extension stands twice, none has and lacks a reader."""
+    extensions = [extension for known in FORMATS.values() for extension in known.extensions]
+    assert len(set(extensions)) == len(extensions)
+    assert not set(extensions) & WITHOUT_READER.keys()
+    for kind, known in FORMATS.items():
+        assert callable(known.load())
+        assert media_type(kind)
+        assert is_text_kind(kind) == known.is_text
+    assert media_type("docx") is None
+
+
+def test_a_fingerprint_names_versions_and_changes_with_what_shapes_text() -> None:
+    """The fallback encoding concerns text kinds, the engine PDF; passwords and limits no text at all."""
+    assert "markdown-it-py/" in parse_fingerprint("markdown")
+    assert "pypdfium2/" in parse_fingerprint("pdf")
+    other = ReaderOptions(fallback_encoding="cp1250", pdf_engine="pypdf", pdf_passwords=("otter",))
+    for kind in FORMATS:
+        assert parse_fingerprint(kind) == parse_fingerprint(kind, ReaderOptions())
+        assert parse_fingerprint(kind) != parse_fingerprint(kind, other)
+        assert parse_fingerprint(kind, other) == parse_fingerprint(kind, replace(other, pdf_passwords=()))
+
+
+def test_a_failure_is_tried_again_when_a_limit_or_password_changes() -> None:
+    """Whatever may mend a file changes the key of its failure; nothing of a password can be read from it."""
+    keys = {
+        failure_fingerprint(Limits()),
+        failure_fingerprint(Limits(file_bytes=1)),
+        failure_fingerprint(Limits(), ReaderOptions(pdf_passwords=("otter",))),
+        failure_fingerprint(Limits(), ReaderOptions(pdf_engine="pypdf")),
+    }
+    assert len(keys) == 4
+    assert failure_fingerprint(Limits()) == failure_fingerprint(Limits(), ReaderOptions())
+
+
+def test_the_parent_process_loads_no_parser() -> None:
+    """Planning a hundred thousand files imports none of the libraries that read them, nor does the pool."""
+    program = (
+        "import sys, ingest.parsing.pool, ingest.parsing.registry as r; r.suggest_kind(b'a'); r.parse_fingerprint('pdf');"
+        "print(sorted({'pypdf', 'pypdfium2', 'selectolax', 'markdown_it', 'charset_normalizer'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_size_over_the_limit_fails_without_opening() -> None:
+    """Text kinds have the smaller limit; the reason names size and limit."""
+    limits = Limits(file_bytes=4 << 20, text_file_bytes=1 << 20)
+    failure = limits.size_failure(2 << 20, text=True)
+    assert failure is not None
+    assert failure.status == "too_large"
+    assert "2.0 MiB, over the limit of 1 MiB" in failure.reason
+    assert limits.size_failure(2 << 20, text=False) is None
