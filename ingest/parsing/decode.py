@@ -35,10 +35,11 @@ MAX_CONTROL_SHARE, MAX_CONTROL_SHARE_UTF8 = 0.02, 0.3
 MIN_VALID_UTF8_SHARE = 0.9
 # Below so many bytes over 127 a guess among the Latin code pages is a coin toss.
 FEW_HIGH_BYTES = 64
-MIN_LETTER_SHARE = 0.9
+MIN_LETTER_SHARE, MOSTLY_ASCII = 0.9, 2
 
 CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x0e\x0f\x1b\x00"))
 HIGH_BYTES = bytes(range(128, 256))
+ASCII_LETTER = re.compile(rb"[A-Za-z]")
 FIRST_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 ESCAPED_INVALID = re.compile("[\udc80-\udcff]")
 # Whatever charset-normalizer may name of the code pages for Latin letters.
@@ -173,8 +174,10 @@ def _guessed(content: bytes, fallback_encoding: str) -> Decoded | None:
     start = max(0, first.start() - SAMPLE_BYTES // 2)
     sample = content[start : start + SAMPLE_BYTES]
     best = from_bytes(sample, cp_exclusion=EXCLUDED).best()
-    few = len(sample) - len(sample.translate(None, HIGH_BYTES)) < FEW_HIGH_BYTES
-    if few and (best is None or LATIN.match(best.encoding)) and _reads_well(sample, fallback_encoding):
+    high = len(sample) - len(sample.translate(None, HIGH_BYTES))
+    # A word such as "caf\xe9" is Latin, even where the statistic takes the last letter for Cyrillic.
+    is_latin = best is None or LATIN.match(best.encoding) or len(ASCII_LETTER.findall(sample)) > MOSTLY_ASCII * high
+    if high < FEW_HIGH_BYTES and is_latin and _reads_well(sample, fallback_encoding):
         return _lenient(content, fallback_encoding)
     if best is None:
         return None

@@ -91,7 +91,8 @@ def test_a_failure_is_tried_again_when_a_limit_or_password_changes() -> None:
 def test_the_parent_process_loads_no_parser() -> None:
     """Planning a hundred thousand files imports none of the libraries that read them, nor does the pool."""
     program = (
-        "import sys, ingest.parsing.pool, ingest.parsing.registry as r; r.suggest_kind(b'a'); r.parse_fingerprint('pdf');"
+        "import sys, ingest.parsing.pool, ingest.parsing.registry as r;"
+        "r.suggest_kind(b'a.md'); r.parse_fingerprint('pdf');"
         "print(sorted({'pypdf', 'pypdfium2', 'selectolax', 'markdown_it', 'charset_normalizer'} & set(sys.modules)))"
     )
     done = subprocess.run(
