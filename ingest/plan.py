@@ -5,7 +5,6 @@ scope of the run, in a folder that was read without it or left out by a rule, an
 The names that others need of planning are exported here, wherever they are defined.
 """
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -89,11 +88,26 @@ class _Kinds:
     retry: frozenset[str]
 
     def suggested(self, path: bytes) -> str:
-        return self.of_name(os.path.basename(path))  # noqa: PTH119  (bytes)
+        return self.of_name(path.rpartition(b"/")[2])
 
     def richest(self, paths: Iterable[bytes]) -> str:
         """Return the richest kind that any of the names suggests: a structured one before text, ties by name."""
         return min((self.suggested(path) for path in paths), key=lambda kind: (kind == PLAIN, kind))
+
+    def misnamed(self, catalog: CatalogState) -> set[DocumentId]:
+        """Return the documents that some name suggests another kind for than the one they were parsed as.
+
+        Most of them rightly have a richer one. Looked at in every run: a change of kind may have to wait for a run that
+        can read the document.
+        """
+        of_name, documents = self.of_name, catalog.documents
+        return {
+            row.document_id
+            for path, row in catalog.sources.items()
+            if row.document_id is not None
+            and row.document_id in documents
+            and documents[row.document_id].suggested != of_name(path.rpartition(b"/")[2])
+        }
 
     def outdated(self, documents: Mapping[DocumentId, CatalogDocument]) -> dict[DocumentId, Verdict]:
         """Return the documents that another recipe made, or whose failure may have passed."""
@@ -141,7 +155,8 @@ def _finish(
     removals = _settle_losses(catalog, made, {refusal.scope for refusal in refused})
     changed = _changed_documents(catalog, items, removals)
     outdated = kinds.outdated(catalog.documents)
-    after = _sources_after(catalog, items, removals, changed | outdated.keys())
+    concerned = changed | outdated.keys() | kinds.misnamed(catalog)
+    after = _sources_after(catalog, items, removals, concerned)
     held_documents = {catalog.sources[path].document_id for path in held}
     seen = {source.path: source for source in scan.seen} if after else {}
 
@@ -151,7 +166,7 @@ def _finish(
     same = made.same
     work: list[Work] = []
     stale, resourced, orphaned = [], [], []
-    for document_id in sorted(changed | outdated.keys()):
+    for document_id in sorted(concerned):
         known = catalog.documents.get(document_id)
         paths = after.get(document_id)
         if paths is None:

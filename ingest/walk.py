@@ -254,9 +254,10 @@ class Walk:
                 if error.errno in GONE:
                     continue
                 raise
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
+                os.close(opened)
+                continue
             with os.fdopen(opened, "rb") as stream:
-                if not stat.S_ISREG(os.fstat(opened).st_mode):
-                    continue
                 content = stream.read(MAX_IGNORE_FILE_BYTES + 1)
             if len(content) > MAX_IGNORE_FILE_BYTES:
                 raise OSError(errno.EFBIG, f"{name} is larger than {MAX_IGNORE_FILE_BYTES} bytes")
