@@ -72,8 +72,15 @@ def _half_start(text: str, end: int) -> int:
 def _words_elsewhere(pages: Sequence[str]) -> frozenset[str]:
     """Return all words in lower case, also those with a hyphen inside, but for the halves of broken ones."""
     known: set[str] = set()
+    is_broken = False
     for page in pages:
-        start = 0
+        rest = FIRST_WORD.match(page) if is_broken else None
+        start = rest.end(1) if rest else 0
+        page = page.rstrip()
+        half = _half_start(page, len(page) - 1)
+        is_broken = page.endswith(("-", "\u2010")) and half < len(page) - 1
+        if is_broken:
+            page = page[:half]
         for broken in BROKEN.finditer(page):
             known.update(WORD.findall(page[start : _half_start(page, broken.start())].lower()))
             start = broken.end(1)
