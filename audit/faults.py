@@ -25,6 +25,7 @@ from .keys import JsonValue
 from .ledger import Call, Found, NotFound, Outcome, Tool
 
 __all__ = [
+    "Act",
     "Child",
     "Counts",
     "FakeClock",
@@ -184,6 +185,15 @@ def _hold(answers: "Connection[object, object]") -> None:
     answers.recv()
 
 
+@dataclass(frozen=True)
+class Act:
+    """One effect of a target: its arguments, the key it came with, and its number, from 1."""
+
+    args: Mapping[str, JsonValue]
+    key: str
+    receipt: int
+
+
 class Target:
     """A service outside: it acts by appending a durable line to a file of its own, and counts what it did.
 
@@ -195,39 +205,36 @@ class Target:
         self.ability = ability
 
     def act(self, call: Call) -> JsonValue:
-        """Do the effect, unless the key was honoured before; returns a receipt.
-
-        Killed before F3: no effect; after it: there is one.
-        """
+        """Do the effect, unless the key was honoured before; returns a receipt. Killed at F3 it has not acted yet."""
         with self.path.open("a+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            done = [json.loads(line) for line in file]
-            known: dict[str, JsonValue] | None = next(
-                (line for line in done if line["key"] == call.downstream_key), None
-            )
-            if known is None or self.ability not in ("key", "both"):
-                known = {"args": call.args, "key": call.downstream_key, "receipt": len(done) + 1}
+            done = self.acts()
+            known = self._by_key(call) if self.ability in ("key", "both") else None
+            if known is None:
+                known = Act(call.args, call.downstream_key, len(done) + 1)
                 failpoint("F3")
-                file.write(json.dumps(known) + "\n")
+                file.write(json.dumps(known.__dict__) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-        return {"receipt": known["receipt"]}
+        return {"receipt": known.receipt}
 
     def find(self, call: Call) -> Found | NotFound:
         """Look for the effect of a call by its key."""
-        known = next((line for line in self.acts() if line["key"] == call.downstream_key), None)
-        return NotFound() if known is None else Found({"receipt": known["receipt"]})
+        known = self._by_key(call)
+        return NotFound() if known is None else Found({"receipt": known.receipt})
 
-    def acts(self) -> tuple[Mapping[str, object], ...]:
-        """Every effect so far, in order: its arguments, key and receipt."""
+    def acts(self) -> tuple[Act, ...]:
+        """Every effect so far, in order."""
         if not self.path.exists():
             return ()
-        return tuple(json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines())
+        return tuple(Act(**json.loads(line)) for line in self.path.read_text(encoding="utf-8").splitlines())
+
+    def _by_key(self, call: Call) -> Act | None:
+        return next((act for act in self.acts() if act.key == call.downstream_key), None)
 
     def effects(self, *identity: str) -> Counter[tuple[object, ...]]:
         """Effects per intent: per combination of the identity arguments."""
-        return Counter(tuple(_part(line["args"], name) for name in identity) for line in self.acts())
+        return Counter(tuple(act.args.get(name) for name in identity) for act in self.acts())
 
     def tool(self, run: Callable[[Call], object] | None = None, **options: object) -> Tool:
         """A dangerous tool over this target, with the identity `order`, `purpose`; `run` and options override."""
@@ -244,10 +251,6 @@ class Target:
         return Tool(**{**given, **options})  # type: ignore[arg-type]  # options of Tool, by name
 
 
-def _part(args: object, name: str) -> object:
-    return args.get(name) if isinstance(args, dict) else None
-
-
 @dataclass(frozen=True)
 class Counts:
     """The four counters.
@@ -262,9 +265,10 @@ class Counts:
     problems: tuple[str, ...]
 
     def expect(self, *, effects: int = 1, intents: int = 1, rows: int | None = None, units: int | None = None) -> None:
-        """Raise AssertionError unless every intent has that many effects, every key, unit and event is there once, and the file is sound.
+        """Raise AssertionError unless every intent has that many effects and the file is sound.
 
-        intents: how many different ones must have been acted on. rows, units: how many keys there must be in all.
+        Each key, unit and event must be there once. intents: how many different ones must have been acted on. rows,
+        units: how many keys there must be in all.
         """
         wanted = {effects} if effects and intents else set()
         _check(set(self.effects.values()) == wanted, f"effects: {dict(self.effects)}")

@@ -83,6 +83,8 @@ class Store:
             if conn.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 conn.execute("PRAGMA journal_mode = WAL")
             schema.migrate(conn)
+            found = self.path.stat()
+            self._inode = (found.st_dev, found.st_ino)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -95,6 +97,7 @@ class Store:
         conn = self.connection()
         if conn.in_transaction:
             raise AuditError("audit.db: a transaction inside another; this is an error of the program")
+        self._refuse_removed()
         with self._mapped():
             try:
                 conn.execute("BEGIN IMMEDIATE")
@@ -175,6 +178,21 @@ class Store:
         with self._lock:
             while self._connections:
                 self._connections.popitem()[1].close()
+
+    def _refuse_removed(self) -> None:
+        """Refuse a file, or its WAL, that was removed or replaced under this process.
+
+        What is written there is lost to others.
+        """
+        try:
+            found = self.path.stat()
+            present = self.path.with_name(FILE_NAME + "-wal").exists()
+        except OSError as error:
+            raise AuditUnavailable(
+                f"audit file {self.path}: {error.strerror}; nothing was recorded, restart"
+            ) from error
+        if not present or (found.st_dev, found.st_ino) != self._inode:
+            raise AuditUnavailable(f"audit file {self.path}: replaced while open; nothing was recorded, restart")
 
     def _connect(self) -> sqlite3.Connection:
         # Shared by number of thread, not by thread: a thread that ended leaves its connection to the next one of its

@@ -173,15 +173,17 @@ class Endings:
             return
         unknown = failure.effect == "unknown" or slot.effect == "unknown"
         changes: dict[str, object] = {"holder": None, "error_data": error, "effect": "unknown" if unknown else "none"}
-        phase: Phase
+        wait = backoff_ms(slot.attempts) if failure.retry_after_s is None else int(failure.retry_after_s * 1000)
+        phase: Phase = "retry_wait"
+        changes["next_at"] = tx.now_ms + wait
         if slot.dangerous and unknown:
-            phase, changes["next_at"] = "in_doubt", tx.now_ms
+            phase = "in_doubt"
+            tool = self._tools.get(slot.action_type)
+            if tool is None or not tool.honours_key:
+                changes["next_at"] = tx.now_ms  # a lookup may be asked at once; only sending again waits
         elif failure.kind == "permanent":
             phase, changes["next_at"] = "permanent", None
             self._approvals.spend(tx, slot)
-        else:
-            wait = backoff_ms(slot.attempts) if failure.retry_after_s is None else int(failure.retry_after_s * 1000)
-            phase, changes["next_at"] = "retry_wait", tx.now_ms + wait
         self._slots.move(tx, slot, phase, actor=actor, body=body, changes=changes)
 
     def _suspect(self, tx: Transaction, slot: Slot, fence: int, actor: str) -> None:

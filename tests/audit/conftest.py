@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from audit import Audit, failpoints
-from audit.faults import FakeClock
+from audit.faults import FakeClock, Target
+from tests.audit.ledger_desk import Desk
 
 
 @pytest.fixture
@@ -46,3 +48,17 @@ def audit(make_audit: Callable[..., Audit]) -> Audit:
 def _nothing_armed() -> Iterator[None]:
     yield
     failpoints.disarm()
+
+
+@pytest.fixture
+def make_desk(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    """Makes a desk over a target of some ability; with `clock`, time stands still and waiting moves it."""
+    made: list[Desk] = []
+
+    def make(ability: Literal["none", "lookup", "key", "both"] = "none", *, clock: FakeClock | None = None) -> Desk:
+        made.append(Desk(folder, Target(tmp_path / "target.jsonl", ability), clock))
+        return made[-1]
+
+    yield make
+    for desk in made:
+        desk.close()

@@ -1,0 +1,552 @@
+"""Rows 1 to 4, 8 to 12, 20, 21, 38 and 42 to 44 of the fault catalogue.
+
+Processes that die, hang, or come back too late.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from multiprocessing import get_context
+from typing import Literal
+
+import pytest
+
+from audit import Approval, Audit, Call, Failure, StepKey
+from audit.failpoints import arm, disarm, failpoint
+from audit.faults import FakeClock, crash_after_success, fake_error, lost_reply, run_child
+from tests.audit.ledger_desk import Desk, history, key, phase, send
+
+Ability = Literal["none", "lookup", "key", "both"]
+MakeDesk = Callable[..., Desk]
+ABILITIES: tuple[Ability, ...] = ("none", "lookup", "key", "both")
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_row_1_a_crash_after_success_is_not_repeated(make_desk: MakeDesk, ability: Ability) -> None:
+    """Killed after the effect, resumed one step later in other words: one effect, and doubt where nobody can know."""
+    desk = make_desk(ability)
+
+    def worker() -> None:
+        send(desk.open(), desk.tool(crash_after_success(desk.target.act)))
+
+    with run_child(worker) as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    outcome = send(audit, desk.tool(), step="5.0", note="other words")
+    assert outcome.kind == ("in_doubt" if ability == "none" else "done")
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_row_2_a_lost_reply_is_never_a_failure(make_desk: MakeDesk, ability: Ability) -> None:
+    """The target acts, the call times out: done where it can be known, else in doubt; one effect in any case."""
+    desk = make_desk(ability, clock=FakeClock())
+    audit = desk.open()
+    first = send(audit, desk.tool(lost_reply(desk.target.act)), wait_s=0)
+    later = send(audit, desk.tool(), step="5.0", note="other words")
+    assert {first.kind, later.kind} <= {"done", "in_doubt"}
+    assert later.kind == ("in_doubt" if ability == "none" else "done")
+    assert "failed" not in first.model_text.lower()
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_3_an_error_that_only_the_model_saw_is_answered_from_the_record(make_desk: MakeDesk) -> None:
+    """Success below, an error for the model, which calls again in other words: a replay."""
+    desk = make_desk()
+    audit = desk.open()
+    shown = fake_error("the tool failed")(lambda: send(audit, desk.tool()))
+    assert shown() == "the tool failed"
+    again = send(audit, desk.tool(), step="5.0", note="other words")
+    assert (again.kind, again.replayed, again.reworded) == ("done", True, True)
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+CLASSES: tuple[Literal["read_only", "repeatable", "dangerous"], ...] = ("read_only", "repeatable", "dangerous")
+BEFORE, SENT, ACTED = ("F0", "F11", "F1"), ("F2", "F3"), ("F4", "F5")
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize("tool_class", CLASSES)
+@pytest.mark.parametrize("ability", ABILITIES)
+@pytest.mark.parametrize("point", [*BEFORE, *SENT, *ACTED, "F6"])
+def test_row_4_killed_at_any_boundary_the_next_call_ends_as_the_table_says(
+    make_desk: MakeDesk, point: str, ability: Ability, tool_class: Literal["read_only", "repeatable", "dangerous"]
+) -> None:
+    """Boundary x class x ability of the target: effects and outcome after the kill and one more call."""
+    desk = make_desk(ability)
+    tool = desk.tool(tool_class=tool_class, settle_s=0.0)
+
+    def worker() -> None:
+        send(desk.open(), tool)
+
+    with run_child(worker, failpoint=point) as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    outcome = send(audit, tool)
+    blind = tool_class == "dangerous" and ability == "none" and point in SENT + ACTED
+    assert outcome.kind == ("in_doubt" if blind else "done")
+    effects = 1
+    if blind and point in SENT:
+        effects = 0
+    if tool_class != "dangerous" and point in ACTED and ability in ("none", "lookup"):
+        effects = 2
+    desk.counts(audit).expect(effects=effects, rows=1, units=1)
+
+
+def test_row_4_killed_before_the_acknowledgement_the_same_call_is_a_replay(make_desk: MakeDesk) -> None:
+    """F7: the model may or may not have been told; the next step is answered from the record."""
+    desk = make_desk()
+
+    def worker() -> None:
+        send(desk.open(), desk.tool()).ack("ok")
+
+    with run_child(worker, failpoint="F7") as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    assert send(audit, desk.tool(), step="5.0").replayed is True
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_row_4_killed_inside_an_approval_it_is_asked_still(make_desk: MakeDesk) -> None:
+    """F8: approval and slot change together or not at all."""
+    desk = make_desk()
+    tool = desk.tool(approval=Approval(expires_s=3600))
+    audit = desk.open()
+    asked = send(audit, tool)
+    (view,) = audit.ledger.attention()
+
+    def worker() -> None:
+        desk.open().ledger.approve(str(asked.approval_id), args_hash=str(view.args_hash), by="jane")
+
+    with run_child(worker, failpoint="F8") as child:
+        assert child.ended() == -9
+    assert send(audit, tool).kind == "needs_approval"
+    audit.ledger.approve(str(asked.approval_id), args_hash=str(view.args_hash), by="jane")
+    assert send(audit, tool).kind == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_row_4_killed_inside_a_resolution_it_is_in_doubt_still(make_desk: MakeDesk) -> None:
+    """F9: the person's word counts whole or not at all."""
+    desk = make_desk()
+    audit = desk.open()
+    doubt = send(audit, desk.tool(lost_reply(desk.target.act)))
+
+    def worker() -> None:
+        desk.open().ledger.resolve(key(), fence=doubt.fence, verdict="happened", by="jane", note="seen")
+
+    with run_child(worker, failpoint="F9") as child:
+        assert child.ended() == -9
+    assert phase(audit) == "in_doubt"
+    audit.ledger.resolve(key(), fence=doubt.fence, verdict="happened", by="jane", note="seen", result="ok")
+    assert send(audit, desk.tool()).result == "ok"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_8_a_zombie_cannot_send_after_another_took_over(make_desk: MakeDesk) -> None:
+    """Held between claim and dispatch until its lease is over.
+
+    It loses exactly there, and answers with the other's result.
+    """
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+
+    def zombie() -> tuple[str, bool]:
+        outcome = send(desk.open(), desk.tool(), note="the zombie's words")
+        return outcome.kind, outcome.replayed
+
+    with run_child(zombie, failpoint="F1", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        winner = send(audit, desk.tool(), note="the winner's words")
+        assert (winner.kind, winner.fence) == ("done", 2)
+        child.release()
+        assert child.result() == ("done", True)
+    assert "late_dispatched" in history(audit)
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_8_a_zombie_that_has_sent_closes_the_doubt_itself(make_desk: MakeDesk) -> None:
+    """Held after the effect until its lease is over: in doubt, and its late success is welcome."""
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F4", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        assert send(audit, desk.tool()).kind == "in_doubt"
+        child.release()
+        assert child.result() == "done"
+    assert send(audit, desk.tool()).result == {"receipt": 1}
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_9_not_found_means_nothing_while_the_sender_may_still_act(make_desk: MakeDesk) -> None:
+    """The lookup says no while the send is in flight: lapsed is not stopped, so nobody sends again."""
+    desk = make_desk("lookup", clock=FakeClock())
+    audit = desk.open()
+    tool = desk.tool(settle_s=0.0)
+    with run_child(lambda: send(desk.open(), tool).kind, failpoint="F3", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        assert send(audit, tool, wait_s=0).kind == "in_doubt"
+        assert desk.target.acts() == ()
+        child.release()
+        assert child.result() == "done"
+    assert send(audit, tool).kind == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_9_not_found_means_nothing_before_the_effect_has_settled(make_desk: MakeDesk) -> None:
+    """The sender has stopped, but what it sent may still arrive: only after settle_s the word of the lookup counts."""
+    desk = make_desk("lookup", clock=FakeClock())
+    audit = desk.open()
+    sent: list[Call] = []
+
+    def slow(call: Call) -> object:
+        sent.append(call)
+        raise TimeoutError
+
+    assert send(audit, desk.tool(slow), wait_s=0).kind == "in_doubt"
+    assert desk.clock is not None
+    desk.clock.advance(59)
+    assert send(audit, desk.tool(), wait_s=0).kind == "in_doubt"
+    desk.target.act(sent[0])
+    desk.clock.advance(10)
+    assert send(audit, desk.tool()).result == {"receipt": 1}
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_9_not_found_counts_once_sender_and_effect_are_settled(make_desk: MakeDesk) -> None:
+    """A dead sender, a settled effect, a clear no: it is sent again, once."""
+    desk = make_desk("lookup", clock=FakeClock())
+    with run_child(lambda: send(desk.open(), desk.tool()), failpoint="F2") as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    assert send(audit, desk.tool(), wait_s=0).kind == "in_doubt"
+    assert desk.clock is not None
+    desk.clock.advance(61)
+    assert send(audit, desk.tool()).kind == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_10_a_late_success_beside_a_resend_with_the_same_key_changes_nothing(make_desk: MakeDesk) -> None:
+    """The target honours the key, so both sends are one effect; the recorded result stays."""
+    desk = make_desk("key", clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).result, failpoint="F4", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        assert send(audit, desk.tool()).fence == 2
+        child.release()
+        assert child.result() == {"receipt": 1}
+    assert history(audit).count("late_success") == 1
+    assert "double_effect_suspected" not in history(audit)
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_10_two_successes_without_a_key_are_suspected_aloud(make_desk: MakeDesk) -> None:
+    """A person said it did not happen, it was sent again, and then the first sender reports success.
+
+    An event says so.
+    """
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F4", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        doubt = send(audit, desk.tool())
+        audit.ledger.resolve(key(), fence=doubt.fence, verdict="did_not_happen", by="jane", note="not in their list")
+        assert send(audit, desk.tool()).kind == "done"
+        child.release()
+        assert child.result() == "done"
+    assert any(event.part.endswith("@1.double_effect_suspected") for event in audit.tail())
+    assert audit.verify().problems == ()
+
+
+@pytest.mark.invariant("I8")
+def test_row_11_a_failure_of_a_holder_that_lost_its_slot_changes_nothing(make_desk: MakeDesk) -> None:
+    """Success by fence 2, then failure by fence 1: the success stands."""
+    desk = make_desk("key", clock=FakeClock())
+    audit = desk.open()
+
+    def failing(call: Call) -> object:
+        failpoint("late")
+        raise ConnectionRefusedError
+
+    with run_child(lambda: send(desk.open(), desk.tool(failing)).kind, failpoint="late", hold=True) as child:
+        child.wait_reached()
+        assert desk.clock is not None
+        desk.clock.advance(121)
+        assert send(audit, desk.tool()).kind == "done"
+        child.release()
+        assert child.result() == "done"
+    assert phase(audit) == "done"
+    assert history(audit)[-1] == "late_failure"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_row_12_a_loser_that_runs_out_of_patience_changes_nothing(make_desk: MakeDesk) -> None:
+    """`running`, and the row is as it was; a later call gets the result."""
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F3", hold=True) as child:
+        child.wait_reached()
+        before = history(audit)
+        outcome = send(audit, desk.tool(), wait_s=1)
+        assert (outcome.kind, outcome.replayed) == ("running", False)
+        assert "do not send again" in outcome.model_text
+        assert history(audit) == before
+        child.release()
+        assert child.result() == "done"
+    assert send(audit, desk.tool()).replayed is True
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_row_12_a_waiting_loser_gets_the_result_of_the_winner(make_desk: MakeDesk) -> None:
+    """It wakes when the winner records, and executes nothing."""
+    desk = make_desk()
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F3", hold=True) as child:
+        child.wait_reached()
+        with run_child(lambda: (send(desk.open(), desk.tool()).replayed, desk.target.acts()[0].receipt)) as loser:
+            child.release()
+            assert loser.result() == (True, 1)
+        assert child.result() == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.parametrize("ability", ["none", "key"])
+def test_row_20_after_a_reboot_the_slot_is_taken_over_at_once(make_desk: MakeDesk, ability: Ability) -> None:
+    """Another boot id is death; no lease has to run out."""
+    desk = make_desk(ability, clock=FakeClock())
+    with run_child(lambda: send(desk.open(), desk.tool()), failpoint="F2") as child:
+        assert child.ended() == -9
+    assert desk.clock is not None
+    desk.clock.reboot(off_s=60)
+    audit = desk.open()
+    assert send(audit, desk.tool()).kind == ("in_doubt" if ability == "none" else "done")
+    desk.counts(audit).expect(effects=0 if ability == "none" else 1, rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_20_the_time_to_settle_starts_anew_after_a_reboot(make_desk: MakeDesk) -> None:
+    """Monotonic time of the last boot says nothing; the row is stamped when it is first seen."""
+    desk = make_desk("lookup", clock=FakeClock(mono=10_000_000))
+    with run_child(lambda: send(desk.open(), desk.tool()), failpoint="F2") as child:
+        assert child.ended() == -9
+    assert desk.clock is not None
+    desk.clock.reboot(off_s=60)
+    audit = desk.open()
+    assert send(audit, desk.tool(), wait_s=0).kind == "in_doubt"
+    desk.clock.advance(50)
+    assert send(audit, desk.tool(), wait_s=0).kind == "in_doubt"
+    desk.clock.advance(11)
+    assert send(audit, desk.tool()).kind == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_21_a_process_with_the_same_pid_is_not_the_holder(make_desk: MakeDesk) -> None:
+    """The holder is a locked file, not a number: a dead one is dead, whoever has its pid by now."""
+    desk = make_desk("key")
+    with run_child(lambda: send(desk.open(), desk.tool()), failpoint="F2") as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    (holder,) = [path.name for path in (desk.folder / "holders").iterdir()]
+    assert holder.startswith(f"{child.pid}.")
+    reused = f"{child.pid}.{'0' * 32}"
+    (desk.folder / "holders" / reused).touch()
+    assert send(audit, desk.tool()).kind == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_21_a_missing_holder_file_is_not_death(make_desk: MakeDesk) -> None:
+    """Somebody removed it: only the lease counts, and the slot is left alone until it is over."""
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F1", hold=True) as child:
+        child.wait_reached()
+        for path in (desk.folder / "holders").iterdir():
+            path.unlink()
+        assert send(audit, desk.tool(), wait_s=1).kind == "running"
+        child.release()
+        assert child.result() == "done"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+def test_row_21_a_child_that_outlives_its_parent_does_not_keep_it_alive(make_desk: MakeDesk) -> None:
+    """The lock is shared over fork, so the child closes its copy: the parent's death is seen while the child lives."""
+    desk = make_desk()
+    stop = get_context("fork").Event()
+
+    def parent() -> None:
+        audit = desk.open()
+        send(audit, desk.tool(), step="1.0", order="other")
+        get_context("fork").Process(target=stop.wait, args=(30,)).start()
+        send(audit, desk.tool())
+
+    with run_child(parent, failpoint="F1") as child:
+        arm("F1", lambda: None)
+        disarm()
+        assert child.ended() == -9
+    audit = desk.open()
+    stop.set()
+    assert send(audit, desk.tool()).kind == "done"
+    assert audit.verify().problems == ()
+
+
+def test_row_38_a_reservation_left_by_a_crash_is_settled_by_sweep(make_desk: MakeDesk) -> None:
+    """Tokens were estimated, then the process died.
+
+    Counted once as estimated, or given back if certainly nothing happened.
+    """
+    desk = make_desk()
+
+    def reserve(audit: Audit, step: str) -> None:
+        with audit.store.write() as tx:
+            audit.usage.count(
+                tx, scope="acme", step=StepKey("w", step), meter="tokens", subject="desk", fingerprint="f", units=900,
+                state="reserved",
+            )  # fmt: skip
+
+    def worker() -> None:
+        audit = desk.open()
+        reserve(audit, "4.0")
+        send(audit, desk.tool())
+
+    with run_child(worker, failpoint="F6") as child:
+        assert child.ended() == -9
+    audit = desk.open()
+    reserve(audit, "9.0")
+    send(audit, desk.tool(_refused_for_good), step="9.0", order="P-9")
+    report = audit.ledger.sweep()
+    assert (report.settled, report.voided) == (1, 1)
+    states = {row.state for row in audit.show(StepKey("w", "4.0")).usage}
+    assert states == {"settled"}
+    assert audit.ledger.sweep().settled == 0
+
+
+class _NotFound404(Exception):
+    status = 404
+
+
+def _refused_for_good(_: Call) -> object:
+    raise _NotFound404
+
+
+def test_row_42_a_wrapper_that_ignores_its_own_insert_acts_again_and_again(make_desk: MakeDesk) -> None:
+    """The naive key table: 8 processes, 25 keys, far more than 25 effects. So these tests can fail."""
+    desk = make_desk()
+    barrier = get_context("fork").Barrier(8)
+    seen = desk.folder.parent / "naive"
+
+    def naive() -> None:
+        for number in range(25):
+            barrier.wait()
+            known = (seen / str(number)).exists()
+            barrier.wait()
+            if not known:
+                desk.target.act(Call({"order": str(number), "purpose": "refund"}, "k", 1, 1, 1.0))
+                (seen / str(number)).touch()
+
+    seen.mkdir()
+    with ExitStack() as stack:
+        children = [stack.enter_context(run_child(naive)) for _ in range(8)]
+        assert [child.ended() for child in children] == [0] * 8
+    assert len(desk.target.acts()) == 200
+
+
+@pytest.mark.invariant("I8")
+def test_row_43_a_rebound_step_that_is_resumed_finds_the_same_slot(make_desk: MakeDesk) -> None:
+    """Step 4 in doubt, step 5 answered by its slot and acknowledged, step 5 runs again: one effect."""
+    desk = make_desk("lookup")
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()), failpoint="F4") as child:
+        assert child.ended() == -9
+    rebound = send(audit, desk.tool(), step="5.0", note="other words")
+    assert rebound.kind == "done"
+    rebound.ack("ok")
+    resumed = send(audit, desk.tool(), step="5.0", note="other words")
+    assert (resumed.kind, resumed.replayed) == ("done", True)
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize("second", [_NotFound404, ConnectionRefusedError])
+def test_row_44_unknown_stays_unknown_whatever_the_resend_says(make_desk: MakeDesk, second: type[Exception]) -> None:
+    """A timeout, then a clear refusal of the re-send, then another identity: in doubt, never failed, never reopened."""
+    desk = make_desk("key", clock=FakeClock())
+    audit = desk.open()
+    raised: Iterator[type[Exception]] = iter([TimeoutError, second, second, second])
+
+    def failing(call: Call) -> object:
+        raise next(raised)
+
+    tool = desk.tool(failing, max_attempts=2)
+    assert send(audit, tool).kind == "in_doubt"
+    assert phase(audit) == "in_doubt"
+    assert send(audit, tool, order="P-2").kind == "conflict"
+    assert phase(audit) == "in_doubt"
+    desk.counts(audit).expect(effects=0, rows=1, units=1)
+
+
+def test_row_13_a_tool_that_calls_its_own_action_is_told_at_once(make_desk: MakeDesk) -> None:
+    """Waiting for itself would last for ever; the outer call goes on."""
+    desk = make_desk()
+    audit = desk.open()
+    caught: list[str] = []
+
+    def recursive(call: Call) -> object:
+        try:
+            send(audit, desk.tool())
+        except Exception as error:  # noqa: BLE001 - the kind is what is asserted
+            caught.append(type(error).__name__)
+        return desk.target.act(call)
+
+    assert send(audit, desk.tool(recursive)).kind == "done"
+    assert caught == ["Reentrant"]
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_row_15_an_interrupt_inside_the_tool_is_recorded_and_raised_again(
+    make_desk: MakeDesk, kind: type[BaseException]
+) -> None:
+    """Sent, then interrupted: in doubt, and the interrupt is not swallowed."""
+    desk = make_desk()
+    audit = desk.open()
+    with pytest.raises(kind):
+        send(audit, desk.tool(lost_reply(desk.target.act, exc=kind)))
+    assert phase(audit) == "in_doubt"
+    assert send(audit, desk.tool()).kind == "in_doubt"
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_a_failure_declared_by_the_tool_comes_before_the_defaults(make_desk: MakeDesk) -> None:
+    """A tool knows its target: what looks like a timeout may be certain to have done nothing."""
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+
+    def failing(call: Call) -> object:
+        raise TimeoutError
+
+    tool = desk.tool(failing, classify=lambda error: Failure("permanent", "none", "quota"))
+    outcome = send(audit, tool)
+    assert (outcome.kind, outcome.effect) == ("failed", "none")
+    assert "quota" in outcome.model_text
