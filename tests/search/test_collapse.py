@@ -72,3 +72,11 @@ def test_every_passage_is_in_exactly_one_group(texts: list[str], question: str) 
     heads = [group.head for group in groups]
     assert heads == sorted(heads)
     assert all(other > group.head for group in groups for other in group.others)
+
+
+def test_signs_inside_a_number_belong_to_it() -> None:
+    """2.3.1 is not 2.3.10, a date is one number, and a part number is no word of its own."""
+    question = "Is it 2.3.1, of 2024-03-05, or part ab-12?"
+    texts = [NOTE.format(version, day) for version in ("2.3.1", "2.3.10") for day in ("2024-03-05", "2024-03-06")]
+    assert [others for _, others in group(*texts, question=question)] == [[], [], [], []]
+    assert len(group(*(NOTE.format(f"3.{n}.1", "2025-01-01") for n in range(4)), question=question)) == 1

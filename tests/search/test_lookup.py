@@ -114,10 +114,18 @@ def test_below_the_floor_there_is_no_match(lookup: Lookup) -> None:
     """A nearest neighbour always exists; the floor says that it is no answer."""
     foreign = "zebra xylophone quasar"
     assert lookup.lookup(foreign, floor=0.0).passages
-    assert max(passage.score for passage in lookup.lookup(foreign, floor=0.0).passages) < 0.25
-    result = lookup.lookup(foreign, floor=0.25)
+    assert max(passage.score for passage in lookup.lookup(foreign, floor=0.0).passages) < 0.3
+    result = lookup.lookup(foreign, floor=0.3)
     assert (result.status, result.passages) == ("no_match", ())
     assert lookup.lookup("carry-over of leave is capped at five days", floor=0.9).status == "ok"
+
+
+def test_the_floor_holds_for_the_best_passage_and_half_of_it_for_the_others(lookup: Lookup) -> None:
+    """A weaker passage beside a good one may be the answer; far below it is noise."""
+    question = "booking page of the rowing boats opens at eight"
+    scores = [passage.score for passage in lookup.lookup(question, floor=0.0).passages]
+    assert scores[0] > 0.8 > scores[1] > 0.4 > scores[2]
+    assert [passage.score for passage in lookup.lookup(question, floor=0.8).passages] == scores[:2]
 
 
 def test_limit_bounds_the_passages(lookup: Lookup) -> None:
