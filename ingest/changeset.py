@@ -66,8 +66,7 @@ def _only_touched(item: Item, catalog: CatalogState) -> bool:
     before = catalog.sources.get(item.path)
     if item.row is None or before is None:
         return False
-    same = (item.row.root, item.row.document_id, item.row.status) == (before.root, before.document_id, before.status)
-    return item.verdict == "touched" or same
+    return (item.row.root, item.row.document_id, item.row.status) == (before.root, before.document_id, before.status)
 
 
 def _source_row(item: Item) -> SourceRow:

@@ -128,6 +128,7 @@ def apply(catalog: Catalog, changes: CatalogChanges, *, now_ms: int) -> None:
     for document in changes.documents:
         _write_document(catalog, document)
     _write_sources(catalog, changes)
+    _drop_roots(catalog, changes.roots)
     _write_flags(catalog, changes)
     connection.execute(
         "DELETE FROM documents WHERE document_id IN (SELECT document_id FROM temp.affected) "
@@ -187,6 +188,15 @@ def _write_roots(catalog: Catalog, roots: Iterable[RootRow], now_ms: int) -> Non
     catalog.connection.executemany(
         "INSERT INTO roots(path, name, added_ms) VALUES (?, ?, ?) ON CONFLICT(path) DO NOTHING",
         [(_path_bytes(root.path), root.name, now_ms) for root in roots],
+    )
+
+
+def _drop_roots(catalog: Catalog, known: Sequence[RootRow]) -> None:
+    """Forget roots that went into an outer one; changes without any roots, as those of a repair, forget none."""
+    stored = {row[0] for row in catalog.connection.execute("SELECT path FROM roots")} if known else set()
+    catalog.connection.executemany(
+        "DELETE FROM roots WHERE path = ? AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.root_id = roots.root_id)",
+        [(path,) for path in stored - {_path_bytes(root.path) for root in known}],
     )
 
 
