@@ -189,9 +189,7 @@ class WorkerPool:
         attempt = worker.attempt
         code = self._end(worker, grace=not (nonsense or worker.timed_out))
         if not worker.is_ready and not worker.timed_out:
-            raise GroundedError(
-                f"parser worker: ended with code {code} before its first job; run with --debug to see why"
-            )
+            raise GroundedError(f"parser worker: cannot start (ended with code {code}); run with --debug to see why")
         if attempt is None:
             return None
         how = "answered with what is no result" if nonsense else self._cause(worker, attempt.job, code)
