@@ -86,7 +86,7 @@ class Candidates:
         return found
 
     def characters(self, start: int, end: int) -> dict[int, int]:
-        """Return every place inside ``text[start:end]`` that keeps visible characters whole: the last resort."""
+        """Return every place inside ``text[start:end]`` that keeps visible characters whole; nearly the last resort."""
         return {offset: WORD for offset in range(start + 1, end) if breakable(self._text, offset)}
 
     def _add_blocks(self) -> None:

@@ -13,7 +13,7 @@ from search.identity import chunk_id
 from search.records import Chunk, Location
 
 from .anchors import anchors, priority
-from .candidates import Candidates
+from .candidates import WORD, Candidates
 from .context import Outline, embedding_text
 from .gaps import split
 from .place import Places
@@ -82,7 +82,7 @@ class _Chunker:
             visible = piece_start + len(piece) - len(piece.lstrip())
             size = scale.size(piece_start, piece_end)
             context, n_tokens, excess = self._fit(visible, text, size)
-            if excess > 0 and size > 1:
+            if excess > 0 and size > 1 and piece_end - piece_start > 1:
                 # Counted whole, the passage is longer than its parts: the limit of the model wins over the sizes.
                 yield from self._stretch(piece_start, piece_end, max(size - excess, 1), candidates, scale)
                 continue
@@ -101,19 +101,20 @@ class _Chunker:
             cuts = split(scale.all_at(offsets), [levels.get(offset, 0) for offset in offsets], longest, target, least)
             if cuts is not None:
                 return [start, *(offsets[cut] for cut in cuts), end]
-        # One visible character of more tokens than a passage may have: it stays whole.
-        return [start, end]
+        # A single code point has more tokens than a passage may take; halves come to an end as well.
+        return [start, (start + end) // 2, end] if end - start > 1 else [start, end]
 
     def _attempts(
         self, start: int, end: int, floor: int, candidates: Candidates
     ) -> Iterator[tuple[dict[int, int], int]]:
-        """Yield cuts by offset with the least size of a piece: the stretch's own cuts first, any character last."""
+        """Yield cuts by offset with the least size of a piece: the stretch's own cuts first, any code point last."""
         own = candidates.between(start, end)
         yield own, floor
         fine = candidates.fine(start, end) | own
         yield fine, floor
         yield fine, 0
         yield candidates.characters(start, end) | fine, 0
+        yield dict.fromkeys(range(start + 1, end), WORD), 0
 
     def _fit(self, offset: int, text: str, size: int) -> tuple[str, int, int]:
         """Return the longest context that fits beside ``text``, the tokens of both, and by how many they exceed."""

@@ -62,11 +62,8 @@ class Outline:
         """
         first, stop = self._begun(offset)
         own = set(self._names[first:stop])
-        above: tuple[str, ...] = ()
-        if own:
-            above = self._paths[first][:-1]
-        elif stop:
-            above = self._paths[stop - 1]
+        # Of several headings that the passage begins with, the first tells what stands above.
+        above = self._paths[first if own else stop - 1] if stop else ()
         block = bisect_right(self._blocks, offset) - 1
         header = self._headers[block] if block >= 0 else None
         names = [*above, header] if header else above

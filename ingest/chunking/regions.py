@@ -1,7 +1,7 @@
 """Regions: the stretches of a document that are chunked apart, because something unreadable or foreign lies between.
 
-Between two regions stands a *wall*: a run of over 256 blank characters, the start of a sheet, or text that no block
-covers, such as front matter. No passage crosses one.
+Between two regions stands a *wall*: a run of over 256 blank characters, the start of a sheet, front matter, or text
+that no block covers. No passage crosses one.
 """
 
 import re
@@ -42,6 +42,7 @@ def regions(document: Document) -> Iterator[Region]:
     text = document.text
     walls = [(match.start(), match.end()) for match in BLANK_WALL.finditer(text)]
     walls += [(part.start, part.start) for part in document.parts if part.kind == "sheet"]
+    walls += [(block.start, block.end) for block in document.blocks if block.kind == "front_matter"]
     walls.sort()
     held: list[Block] = []
     for block in _pieces(document, walls):

@@ -92,8 +92,9 @@ class TokenScale:
 
     def __init__(self, text: str, pieces: Iterable[tuple[int, int]], tokenizer: Tokenizer) -> None:
         """Measure ``text`` piece by piece, so that the count of one block does not depend on its neighbours."""
-        found = [tokenizer.token_ends(text[start:end]) + start for start, end in pieces]
-        self._ends = _spread(text, np.concatenate(found) if found else np.empty(0, dtype=np.int32))
+        bounds = list(pieces)
+        found = [tokenizer.token_ends(text[start:end]) + start for start, end in bounds]
+        self._ends = _spread(text, bounds[0][0], np.concatenate(found)) if bounds else np.empty(0, dtype=np.int64)
 
     def at(self, offset: int) -> int:
         """Return the position of ``offset``, in tokens."""
@@ -116,7 +117,7 @@ class TokenScale:
 
 def clip(line: str, tokens: int, tokenizer: Tokenizer) -> tuple[str, int]:
     """Return as many words of ``line`` as fit into ``tokens``, or a piece of its first word, and their count."""
-    ends = _spread(line, tokenizer.token_ends(line))
+    ends = _spread(line, 0, tokenizer.token_ends(line))
     if len(ends) <= tokens:
         return line, len(ends)
     cut = int(ends[tokens - 1]) if tokens else 0
@@ -125,10 +126,10 @@ def clip(line: str, tokens: int, tokenizer: Tokenizer) -> tuple[str, int]:
     return line[:cut].rstrip(), int(np.searchsorted(ends, cut, side="right"))
 
 
-def _spread(text: str, token_ends: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the ends with a further one at every second character of each token that is too long to be one."""
+def _spread(text: str, start: int, token_ends: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the ends of the tokens from ``start`` on, and one at every second character of those that are too long."""
     ends = token_ends.astype(np.int64)
-    starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
+    starts = np.concatenate((np.full(1, start, dtype=np.int64), ends[:-1]))
     inner = []
     for index in np.flatnonzero(ends - starts[: len(ends)] > LONGEST_TOKEN):
         end = int(ends[index])

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
@@ -80,7 +79,8 @@ def markdown(text: str) -> Document:
                 if bare.startswith(fence):
                     fence = ""
                     close()
-        elif not bare:
+        elif not bare or re.match(r"\[[^\]]+\]: ", bare):
+            # Link definitions are no text; Markdown readers cover them by no block.
             close()
         elif match := re.match(r"(#{1,6})\s+(.*)", line):
             close()
@@ -199,12 +199,19 @@ def edited(text: str, generator: random.Random) -> str:
 def deleted(text: str, generator: random.Random) -> str:
     """Return ``text`` without one of its sections; without one paragraph, or 1,000 characters, if it has none."""
     blocks = markdown(text).blocks
-    starts = [block.start for block in blocks if block.kind == "heading"]
-    if len(starts) < 4:
-        starts = [block.start for block in blocks]
-    if len(starts) < 4:
-        starts = list(range(0, len(text), 1000))
-    start, end = generator.choice(list(pairwise(starts[1:])))
+    headings = [block for block in blocks if block.kind == "heading"]
+    sections = [
+        (
+            heading.start,
+            next((later.start for later in headings[index + 1 :] if later.level <= heading.level), len(text)),
+        )
+        for index, heading in enumerate(headings)
+        if index > 0
+    ]
+    # Sections that are a good part of the document are no edit; the first heading is the title of all of it.
+    spans = [(start, end) for start, end in sections if end - start < len(text) / 10]
+    spans = spans or [(block.start, block.end) for block in blocks[1:] if block.end - block.start < len(text) / 10]
+    start, end = generator.choice(spans or [(start, start + 1000) for start in range(0, len(text), 1000)])
     return text[:start] + text[end:]
 
 
@@ -261,8 +268,8 @@ class Measured:
         for block in document.blocks:
             inside = starts[np.searchsorted(starts, block.start) : np.searchsorted(starts, block.end)]
             if block.kind in PROSE:
-                before = (text[block.start : start].rstrip() for start in inside if start > block.start)
-                self.cuts_in_sentence += sum(SENTENCE_END.search(prose) is None for prose in before)
+                before = (text[block.start : start].rstrip() for start in inside)
+                self.cuts_in_sentence += sum(bool(prose) and SENTENCE_END.search(prose) is None for prose in before)
             if previous_is_heading:
                 self.headings += 1
                 self.headings_cut += bool(inside and inside[0] == block.start)
