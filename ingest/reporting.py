@@ -59,7 +59,10 @@ def failures(catalog: Catalog, scopes: Iterable[Scope] | None = None) -> list[Fa
     """Return the sources that are not in the index, by root and path; only those that ``scopes`` cover, if given."""
     covering = None if scopes is None else tuple(scopes)
     rows = catalog.connection.execute(
-        "SELECT path, shown, status, reason FROM source_states WHERE status NOT IN (?, ?) ORDER BY root, shown", FINE
+        "SELECT path, shown, status, reason FROM source_states WHERE path IN ("
+        "SELECT path FROM sources WHERE problem IS NOT NULL UNION ALL SELECT s.path FROM documents d "
+        "JOIN sources s USING(document_id) WHERE d.status <> 'indexed') AND status NOT IN (?, ?) ORDER BY root, shown",
+        FINE,
     )
     return [
         FailedSource(shown, status, reason or status, retry_rule(status))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import cast
 
 from .errors import IndexDamaged, IndexMissing, SchemaMismatch
-from .identity import file_sha256
+from .identity import sparse_sha256
 from .recipe import Recipe
 from .records import Completeness
 
@@ -98,7 +98,7 @@ class IndexLayout:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file of a generation: its size in bytes and its sha256."""
+    """A file of a generation: its size in bytes and its ``sparse_sha256``."""
 
     size_bytes: int
     sha256: str
@@ -198,7 +198,7 @@ class Manifest:
         for name, entry in sorted(self.files.items()):
             path = folder / name
             try:
-                same = path.stat().st_size == entry.size_bytes and file_sha256(path) == entry.sha256
+                same = path.stat().st_size == entry.size_bytes and sparse_sha256(path) == entry.sha256
             except OSError:
                 same = False
             if not same:

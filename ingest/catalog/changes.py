@@ -151,16 +151,22 @@ def refresh(catalog: Catalog, sources: Iterable[SourceRow]) -> None:
 def sweep(catalog: Catalog, *, revision: int, vector_recipe: RecipeId) -> None:
     """Remove what no location refers to and was already unreferenced at an earlier revision; mark what newly is.
 
-    Vectors of another recipe are of no use once this revision is published, and go at once.
+    Only chunks in ``temp.touched`` can have gained or lost their last location. Vectors begin as unreferenced when they
+    are saved, so those of a killed run that nobody took up go too. Vectors of another recipe are of no use once this
+    revision is published, and go at once.
     """
     connection = catalog.connection
-    connection.execute("DELETE FROM vectors WHERE vector_recipe <> ?", (vector_recipe,))
+    published = catalog.recipe
+    if published is not None and published.vector_recipe_id != vector_recipe:
+        connection.execute("DELETE FROM vectors WHERE vector_recipe <> ?", (vector_recipe,))
     for table in ("chunks", "vectors"):
+        touched = "chunk_id IN (SELECT chunk_id FROM temp.touched)"
         live = f"EXISTS (SELECT 1 FROM locations l WHERE l.chunk_id = {table}.chunk_id)"
+        newly = f"{touched} AND unreferenced_since IS NULL AND NOT {live}"
         for statement in (
-            f"UPDATE {table} SET unreferenced_since = NULL WHERE unreferenced_since IS NOT NULL AND {live}",
-            f"DELETE FROM {table} WHERE unreferenced_since < :revision",
-            f"UPDATE {table} SET unreferenced_since = :revision WHERE unreferenced_since IS NULL AND NOT {live}",
+            f"UPDATE {table} SET unreferenced_since = NULL WHERE {touched} AND {live}",
+            f"DELETE FROM {table} WHERE unreferenced_since < :revision AND NOT {live}",
+            f"UPDATE {table} SET unreferenced_since = :revision WHERE {newly}",
         ):
             connection.execute(statement, {"revision": revision})
 

@@ -124,10 +124,12 @@ class Catalog:
 
     def save_vectors(self, recipe: RecipeId, vectors: Iterable[StoredVector]) -> None:
         """Save vectors in a transaction of their own: durable on return."""
-        rows = [(recipe, item.chunk_id, item.dense, pack_sparse(item.sparse)) for item in vectors]
+        since = self.revision  # nothing refers to them until a publish says so
+        rows = [(recipe, item.chunk_id, item.dense, pack_sparse(item.sparse), since) for item in vectors]
         with self.transaction():
             self.connection.executemany(
-                "INSERT INTO vectors(vector_recipe, chunk_id, dense, sparse) VALUES (?, ?, ?, ?) "
+                "INSERT INTO vectors(vector_recipe, chunk_id, dense, sparse, unreferenced_since) "
+                "VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT(vector_recipe, chunk_id) DO UPDATE SET dense = excluded.dense, sparse = excluded.sparse",
                 rows,
             )

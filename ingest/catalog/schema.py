@@ -40,6 +40,10 @@ TABLES = (
       problem TEXT, reason TEXT, withheld INTEGER NOT NULL DEFAULT 0
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX sources_by_document ON sources(document_id)",
+    # What every run asks of all sources, so that a run with nothing to do reads no row twice.
+    "CREATE INDEX documents_not_indexed ON documents(status) WHERE status <> 'indexed'",
+    "CREATE INDEX sources_with_problem ON sources(path) WHERE problem IS NOT NULL",
+    "CREATE INDEX sources_withheld ON sources(path) WHERE withheld <> 0",
     """CREATE TABLE chunks(
       chunk_id TEXT PRIMARY KEY, context TEXT NOT NULL, text TEXT NOT NULL, n_tokens INTEGER NOT NULL,
       text_hash TEXT NOT NULL, unreferenced_since INTEGER
@@ -55,6 +59,9 @@ TABLES = (
       vector_recipe TEXT NOT NULL, chunk_id TEXT NOT NULL, dense BLOB NOT NULL, sparse BLOB NOT NULL,
       unreferenced_since INTEGER, PRIMARY KEY(vector_recipe, chunk_id)
     ) STRICT""",
+    "CREATE INDEX chunks_unreferenced ON chunks(unreferenced_since) WHERE unreferenced_since IS NOT NULL",
+    "CREATE INDEX vectors_unreferenced ON vectors(unreferenced_since) WHERE unreferenced_since IS NOT NULL",
+    "CREATE INDEX vectors_by_chunk ON vectors(chunk_id)",
     "CREATE TABLE points(chunk_id TEXT PRIMARY KEY, payload_hash TEXT NOT NULL) STRICT, WITHOUT ROWID",
     """CREATE TABLE runs(
       run_id TEXT PRIMARY KEY, started_ms INTEGER NOT NULL, ended_ms INTEGER, pid INTEGER NOT NULL,

@@ -10,19 +10,20 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from ingest.catalog.vectors import dense_array
 from ingest.failpoints import Failpoints
 from ingest.shard import PointRecord, Shard, settle
-from search.errors import ExitCode, GroundedError
+from search.errors import ExitCode, GroundedError, PublishFailed
 from search.generation import MANIFEST, FileEntry, Manifest
-from search.identity import ChunkId, file_sha256
+from search.identity import ChunkId, sparse_sha256
 from search.recipe import Recipe
 from search.records import SparseVector
 
-from .clone import clone
+from .clone import clone_generation
 from .durable import sync_folder, sync_tree
 from .pointer import PARTIAL
 
@@ -35,6 +36,7 @@ def main() -> int:
     """Build the generation that the lines on stdin describe; the answer goes to stdout."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # nothing that the engine may print can pass for the answer
+    _say(answer, {"kind": "ready"})
     lines = (json.loads(line) for line in sys.stdin)
     try:
         build(lines, Failpoints())
@@ -53,9 +55,7 @@ def build(lines: Iterator[dict[str, object]], failpoints: Failpoints) -> None:
     folder, base = Path(cast("str", header["folder"])), cast("str | None", header["base"])
     partial = folder.with_name(folder.name + PARTIAL)
     recipe = Recipe.from_json(cast("Mapping[str, object]", header["recipe"]))
-    if base is not None:
-        clone(Path(base), partial)
-        (partial / MANIFEST).unlink()
+    shared = Shared.clone(Path(base), partial) if base is not None else Shared({})
     failpoints.reach("publish.clone")
 
     end: Mapping[str, object] | None = None
@@ -78,7 +78,7 @@ def build(lines: Iterator[dict[str, object]], failpoints: Failpoints) -> None:
     settle(partial, cast("int", end["chunks"]))
     failpoints.reach("publish.settle")
 
-    _write_manifest(partial, recipe, end)
+    _write_manifest(partial, recipe, end, shared.entries(partial))
     sync_tree(partial)
     failpoints.reach("publish.manifest")
     partial.rename(folder)
@@ -95,11 +95,43 @@ def _point(item: Mapping[str, object]) -> PointRecord:
     )
 
 
-def _write_manifest(partial: Path, recipe: Recipe, end: Mapping[str, object]) -> None:
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Files that a generation shares with the one it was cloned from: their manifest entries, and their times."""
+
+    known: Mapping[str, tuple[FileEntry, int]]
+
+    @classmethod
+    def clone(cls, base: Path, partial: Path) -> "Shared":
+        """Clone ``base``, without its manifest."""
+        manifest = Manifest.read(base)
+        names = [str(path) for path in clone_generation(base, partial)]
+        (partial / MANIFEST).unlink()
+        return cls({name: (manifest.files[name], (partial / name).stat().st_mtime_ns) for name in names})
+
+    def entries(self, partial: Path) -> dict[str, FileEntry]:
+        """Return the manifest entries of those that are still there, and did not change.
+
+        Raises ``PublishFailed`` where the engine wrote one: it would have changed a published generation (I1).
+        """
+        found: dict[str, FileEntry] = {}
+        for name, (entry, mtime_ns) in self.known.items():
+            try:
+                now = (partial / name).stat()
+            except FileNotFoundError:  # its segment was merged into another
+                continue
+            if (now.st_mtime_ns, now.st_size) != (mtime_ns, entry.size_bytes):
+                raise PublishFailed(f"{partial / name}: changed by the engine, though it was thought never to be")
+            found[name] = entry
+        return found
+
+
+def _write_manifest(partial: Path, recipe: Recipe, end: Mapping[str, object], known: dict[str, FileEntry]) -> None:
+    """Write the manifest: every file with size and sha256; those of shared files stand in the older manifest."""
     files = {
-        str(path.relative_to(partial)): FileEntry(path.stat().st_size, file_sha256(path))
+        name: known.get(name) or FileEntry(path.stat().st_size, sparse_sha256(path))
         for path in sorted(partial.rglob("*"))
-        if path.is_file()
+        if path.is_file() and (name := str(path.relative_to(partial)))
     }
     manifest = Manifest(recipe=recipe, files=files, **end)  # type: ignore[arg-type]  # the publisher wrote the fields
     text = json.dumps(manifest.to_json(), ensure_ascii=False, indent=1, sort_keys=True)

@@ -41,6 +41,7 @@ class BuilderProcess:
     """One builder. Started early, so that it imports the engine while the run still parses and embeds."""
 
     def __init__(self) -> None:
+        self._ready = False
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ingest.publish.builder"],
@@ -58,8 +59,20 @@ class BuilderProcess:
         """Process id of the builder."""
         return self._process.pid
 
+    def wait_until_ready(self) -> None:
+        """Wait for the line by which the builder says that it has imported what it needs.
+
+        Raises ``PublishFailed`` when it died before.
+        """
+        assert self._process.stdout is not None  # noqa: S101  # for the type checker: stdout is a pipe
+        if not self._ready and not self._process.stdout.readline():
+            self._process.wait()
+            raise self._failure("")
+        self._ready = True
+
     def begin(self, *, folder: Path, base: Path | None, recipe: Recipe) -> None:
         """Say which generation to make: from an empty one, or from a clone of ``base``."""
+        self.wait_until_ready()
         self._send({"folder": str(folder), "base": str(base) if base else None, "recipe": recipe.to_json()})
 
     def apply(

@@ -62,6 +62,10 @@ class Publisher:
         if self._builder is None:
             self._builder = BuilderProcess()
 
+    def wait_until_ready(self) -> None:
+        """Wait until the builder process has started. Raises ``PublishFailed`` when it died."""
+        self._running().wait_until_ready()
+
     def close(self) -> None:
         """End the builder process. May be called twice."""
         if self._builder is not None:
