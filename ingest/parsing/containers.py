@@ -11,7 +11,7 @@ import zlib
 
 __all__ = ["ole_kind", "zip_kind"]
 
-# The content types of real Office files stay below 100 KB.
+# Both members are small; a larger one is a bomb, or says what it is in its first MiB.
 MAX_MEMBER_BYTES = 1 << 20
 MIMETYPES = {
     "application/epub+zip": "epub",

@@ -2,7 +2,7 @@
 
 Seven steps, of which the first that fits decides. Valid UTF-8 always wins over a statistical guess, and nothing is
 dropped silently: where bytes do not fit, U+FFFD stands for them and a warning says so. Bytes that are no text at all
-are refused as ``binary``. Measured on 424 labelled files in legacy encodings: 387 exact.
+are refused as ``binary``. A prototype of these steps read 387 of 424 labelled files in legacy encodings exactly.
 """
 
 import codecs

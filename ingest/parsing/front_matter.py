@@ -12,7 +12,7 @@ from .normalise import collapse
 
 __all__ = ["FrontMatter", "find_front_matter"]
 
-# More would be a document between two rules. Generated pages were seen with 200 lines.
+# More would be a document between two rules.
 MAX_CHARS = 1 << 16
 MAX_TITLE_CHARS = 500
 YAML = re.compile(r"---[ \t]*\n(?P<data>.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 __all__ = ["Event", "events", "is_hostile"]
 
-# Real pages stay below 100 levels, 1 KiB a tag and 50 attributes.
+# Far beyond what people or programs write for a browser, and far below what the tree takes seconds for.
 MAX_DEPTH, MAX_TAG_CHARS, MAX_ATTRIBUTES = 2000, 1 << 16, 1000
 TAG = re.compile(r"<(?:!--|(/?)([a-zA-Z][a-zA-Z0-9:-]{0,60})([^>]*))")
 # Elements without an end tag.

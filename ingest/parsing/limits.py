@@ -20,10 +20,9 @@ PdfEngine = Literal["auto", "pypdf", "pypdfium2"]
 class Limits:
     """Limits of one document and of the worker that reads it.
 
-    The defaults are far above what real documents need: 1,144 PDFs made to break readers stayed within a tenth of the
-    CPU budget, and no text of a manual came near the text limit. HTML has less, so that a page that is quadratic for
-    the library soon gets the other reader; 5 MiB with a tag every nine characters take 6 CPU-s. A file over its size
-    limit is never opened.
+    The defaults let every real document through that they were tried on, and stop a worker before it harms the machine.
+    HTML has less CPU, so that a page that is quadratic for its library soon gets the other reader; 5 MiB with a tag
+    every nine characters take 6 CPU-s. A file over its size limit is never opened.
     """
 
     file_bytes: int = 100 * MIB

@@ -57,6 +57,8 @@ def read(task: ReaderInput) -> Document:
         source.close()
     if not any(pages.texts):
         if pages.gaps:
+            if all(gap.reason == "unread" for gap in pages.gaps):
+                raise Refused("damaged", f"none of {len(pages.texts)} pages can be read")
             reasons = {"no_text": "no text layer", "garbled": "text that is no language", "unread": "unreadable pages"}
             named = ", ".join(reasons[reason] for reason in sorted({gap.reason for gap in pages.gaps}))
             raise Refused("needs_ocr", f"{len(pages.texts)} pages: {named}; run OCR over the file")

@@ -1,8 +1,8 @@
 """Two columns of prose that a PDF draws row by row: the left one is read first.
 
 Most PDFs draw one column after the other, and their text comes out right by itself. This rule finds the rest by the
-boxes of the text alone, and is shy: tables, forms and contents pages keep their rows. It changed none of 2,085 real
-pages.
+boxes of the text alone, and is shy: tables, forms and contents pages keep their rows. A prototype changed none of
+2,085 real pages.
 """
 
 import re

@@ -20,7 +20,8 @@ __all__ = ["PypdfFile"]
 # pypdf says so much of fonts and broken references that 27 manuals made 1.4 MB of it.
 logging.getLogger("pypdf").setLevel(logging.ERROR)
 
-# What pypdf 7.1 was seen to raise on 1,144 broken files; RecursionError and NotImplementedError are RuntimeErrors.
+# Beside its own errors pypdf lets through what Python raises on impossible values; running out of memory is not among
+# these, since it is no matter of the file. RecursionError and NotImplementedError are RuntimeErrors.
 BROKEN = (
     PyPdfError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError,
     AssertionError, EOFError, zlib.error,

@@ -1,6 +1,7 @@
 """States of files that broke document ingestion for real people; ``tests/files/parsing/cases`` tells whose and how."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ingest.parsing.document import Document
 from ingest.parsing.reading import read_document
 from ingest.parsing.registry import suggest_kind
+from search.identity import file_sha256
 
 CASES = Path(__file__).resolve().parents[1] / "files" / "parsing" / "cases"
 FILES = sorted(path for path in CASES.rglob("*") if path.is_file() and path.name != "case.json")
@@ -82,6 +84,17 @@ def test_a_file_that_broke_others_has_its_due_end_here(path: Path) -> None:
         assert text not in found.text
     if case.get("must_not_be_indexed_as_good"):
         assert found.warnings
+
+
+def test_fixtures_are_those_of_the_table() -> None:
+    """No fixture changes or comes in unnoticed: each is named with its sha256 and the reason why it is here."""
+    folder = CASES.parent
+    table = re.findall(
+        r"^\| (\S+) \| ([0-9a-f]{64}) \| .+ \|$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    own = {"README.md", "make_fixtures.py", "case.json"}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in own and path.suffix != ".pyc"]
+    assert dict(table) == {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
 
 
 def _of_file(texts: dict[str, str | list[str]], path: Path) -> list[str]:

@@ -138,3 +138,9 @@ def test_hostile_nesting_ends(unit: str) -> None:
     found = read_document((unit * 10_000 + "tail").encode(), "markdown")
     assert isinstance(found, Document)
     assert found.text[found.blocks[-1].start : found.blocks[-1].end].endswith("tail")
+
+
+def test_text_that_is_nested_too_deep_for_the_parser_is_still_read() -> None:
+    """What has no block of its own is a paragraph, in its place between the others."""
+    found = blocks("before\n\n" + "> " * 60 + "deep\n\nafter")
+    assert [text.removeprefix("> " * 60) for _, text in found] == ["before", "deep", "after"]

@@ -8,6 +8,9 @@ import pytest
 from ingest.parsing.document import Document, Gap
 from ingest.parsing.failure import ParseFailure
 from ingest.parsing.limits import Limits, PdfEngine, ReaderOptions
+from ingest.parsing.pdf_engine import PageText, Unopenable
+from ingest.parsing.pdf_pdfium import PdfiumFile
+from ingest.parsing.pdf_pypdf import PypdfFile
 from ingest.parsing.reading import read_document
 
 FILES = Path(__file__).resolve().parents[1] / "files" / "parsing"
@@ -47,6 +50,7 @@ def test_a_manual_is_read_the_same_by_every_engine(engine: PdfEngine) -> None:
     assert page_of(document, "the founders: Ada Holm") == 8
     assert page_of(document, "invoice 3301") == 4
     assert page_of(document, "observation\npost") == 3
+    assert "invoice 3301.\n\n2.1 Spills" in document.text
     assert document.warnings == document.gaps == ()
 
 
@@ -160,3 +164,48 @@ def test_text_over_the_limit_is_too_large_and_not_cut() -> None:
     """A limit reached is a failure of its own kind, never a shorter document."""
     found = result(FILES / "manual.pdf", limits=Limits(text_chars=200))
     assert found == ParseFailure("too_large", "over 200 characters of text")
+
+
+def test_a_page_that_one_engine_garbles_is_read_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cleaner text wins, and the document says which pages that were; the label stays."""
+    read = PdfiumFile.page
+
+    def garbled(file: PdfiumFile, index: int) -> PageText:
+        page = read(file, index)
+        return PageText("(cid:1)(cid:2)(cid:3)(cid:4)(cid:5)", page.label, is_drawn=True) if index == 4 else page
+
+    monkeypatch.setattr(PdfiumFile, "page", garbled)
+    document = parsed(FILES / "manual.pdf")
+    assert "Report any spill at once." in document.text
+    assert document.parts[4].label == "3"
+    assert document.warnings == ("read_again: pages read by pypdf: 5",)
+    assert parsed(FILES / "manual.pdf", ReaderOptions(pdf_engine="pypdfium2")).gaps == (Gap(5, "garbled"),)
+
+
+def test_a_page_is_not_replaced_by_a_scrap_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less text is not cleaner text: the page is a gap then, and its title alone does not pass for all of it."""
+    monkeypatch.setattr(PdfiumFile, "page", lambda file, index: PageText("\ue001" * 400, None, is_drawn=True))
+    monkeypatch.setattr(PypdfFile, "page", lambda file, index: PageText("Only the title of it", None, is_drawn=True))
+    assert result(FILES / "columns.pdf") == ParseFailure(
+        "needs_ocr", "1 pages: text that is no language; run OCR over the file"
+    )
+
+
+def test_pages_that_cannot_be_read_are_gaps_and_all_of_them_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bad page costs no other; it is named."""
+    read = PdfiumFile.page
+
+    def broken(file: PdfiumFile, index: int) -> PageText:
+        if index == 1:
+            raise Unopenable("page 2")
+        return read(file, index)
+
+    options = ReaderOptions(pdf_engine="pypdfium2")
+    monkeypatch.setattr(PdfiumFile, "page", broken)
+    assert parsed(FILES / "manual.pdf", options).gaps == (Gap(2, "unread"),)
+
+    def none(file: PdfiumFile, index: int) -> PageText:
+        raise Unopenable("no page")
+
+    monkeypatch.setattr(PdfiumFile, "page", none)
+    assert result(FILES / "manual.pdf", options) == ParseFailure("damaged", "none of 8 pages can be read")
