@@ -28,7 +28,7 @@ types: setup
 	$(BIN)/mypy
 
 bench: setup  ## Speed and memory, as ratios within one run.
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks  # ONLY=name runs one
 
 clean:
 	rm -rf $(VENV) .grounded build *.egg-info
