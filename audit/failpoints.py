@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 __all__ = ["arm", "disarm", "failpoint"]
 
-_armed: dict[str, Callable[[], None]] = {}
+_armed: dict[str, Callable[[], object]] = {}
 
 
 def failpoint(name: str) -> None:
@@ -16,7 +16,7 @@ def failpoint(name: str) -> None:
         action()
 
 
-def arm(name: str, action: Callable[[], None]) -> None:
+def arm(name: str, action: Callable[[], object]) -> None:
     """Run `action` whenever this process reaches the point."""
     _armed[name] = action
 

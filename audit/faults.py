@@ -206,13 +206,13 @@ class Target:
 
     def act(self, call: Call) -> JsonValue:
         """Do the effect, unless the key was honoured before; returns a receipt. Killed at F3 it has not acted yet."""
-        with self.path.open("a+", encoding="utf-8") as file:
+        failpoint("F3")
+        with self.path.open("a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             done = self.acts()
             known = self._by_key(call) if self.ability in ("key", "both") else None
             if known is None:
                 known = Act(call.args, call.downstream_key, len(done) + 1)
-                failpoint("F3")
                 file.write(json.dumps(known.__dict__) + "\n")
                 file.flush()
                 os.fsync(file.fileno())

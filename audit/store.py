@@ -98,6 +98,7 @@ class Store:
         if conn.in_transaction:
             raise AuditError("audit.db: a transaction inside another; this is an error of the program")
         self._refuse_removed()
+        failpoint("store.begin")
         with self._mapped():
             try:
                 conn.execute("BEGIN IMMEDIATE")

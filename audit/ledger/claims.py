@@ -20,7 +20,7 @@ from .binding import Bound, Gate, bind, dedup_slot, find, is_pruned, similar
 from .errors import LostLease, Reentrant, Refused, RunError
 from .holders import Holders
 from .outcomes import Outcome
-from .requests import CURRENT_RULE, Request, dedup_key
+from .requests import Request, dedup_key
 from .runs import Run, find_run
 from .slots import Phase, Slot, Slots
 from .tools import Tool
@@ -193,11 +193,11 @@ class Claims:
         """A gated slot of the call; claiming it is the next step where nobody has to be asked."""
         key = request.key
         parent = str(ActionKey(key.workflow, key.step, key.tool)) if key.sample else None
-        dedup = dedup_key(request, CURRENT_RULE, ids=self._ids, scope=run.scope, workflow=run.workflow)
+        dedup = dedup_key(request, request.version, ids=self._ids, scope=run.scope, workflow=run.workflow)
         return Slot(
             idempotency_key=str(key), scope=run.scope, agent_id=run.agent, workflow_id=key.workflow, step_id=key.step,
             action_type=key.tool, sample=key.sample, sampled_from=parent, told=None, tool_class=request.tool.tool_class,
-            identity_fp=request.identity_fp, args_hash=request.args_hash, fp_version=CURRENT_RULE, dedup_key=dedup,
+            identity_fp=request.identity_fp, args_hash=request.args_hash, fp_version=request.version, dedup_key=dedup,
             downstream_key=fresh_downstream_key(), key_sent_at=None, status="PENDING", phase="gated", effect="none",
             fence=0, attempts=0, dispatches=0, holder=None, boot_id=None, lease_mono_ms=None, sent_mono_ms=None,
             next_at=None, created_at=tx.now_ms, updated_at=tx.now_ms, completed_at=None, result_kind=None,

@@ -41,12 +41,13 @@ class Request:
     args_hash: str
     wording: str
     identities: Mapping[int, str]
+    version: int
     scope: str | None
 
     @property
     def identity_fp(self) -> str:
         """The fingerprint by the rule of today."""
-        return self.identities[CURRENT_RULE]
+        return self.identities[self.version]
 
 
 def snapshot(
@@ -68,7 +69,7 @@ def snapshot(
             version: ids.fingerprint([tool.name, dict(rule(identity) if tool.identity else _plain(codec, identity))])
             for version, rule in RULES.items()
         }
-        return Request(tool, key, text, ids.fingerprint(text), codec.text(wording), identities, scope)
+        return Request(tool, key, text, ids.fingerprint(text), codec.text(wording), identities, CURRENT_RULE, scope)
     except (Unwritable, BadKey) as error:
         raise BadArguments(str(error)) from error
 

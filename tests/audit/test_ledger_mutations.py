@@ -1,0 +1,133 @@
+"""The mutation check: each rule of the ledger, taken out, turns a fault test red. So the tests can fail."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One rule taken out of one file, and the tests that must notice."""
+
+    name: str
+    file: str
+    changes: tuple[tuple[str, str], ...]
+    tests: tuple[str, ...]
+
+
+CRASHES, ASYNC, RACES = "test_ledger_crashes.py", "test_ledger_async.py", "test_ledger_races.py"
+MUTANTS = (
+    Mutant(
+        "fence",
+        "ledger/slots.py",
+        (
+            (
+                "WHERE idempotency_key = ? AND fence = ? AND phase = ?",
+                "WHERE idempotency_key = ? AND ? >= 0 AND ? <> ''",
+            ),
+        ),
+        (f"{CRASHES}::test_row_8_a_zombie_cannot_send_after_another_took_over",),
+    ),
+    Mutant(
+        "dispatch commit",
+        "ledger/protocol.py",
+        (
+            ("sent = yield from self._work(lambda: self._endings.dispatch(slot, tool), guard=True)", "sent = slot"),
+            (
+                "self._endings.succeed(sent, result)",
+                "self._endings.succeed(self._endings.dispatch(sent, tool) or sent, result)",
+            ),
+        ),
+        (f"{CRASHES}::test_row_1_a_crash_after_success_is_not_repeated[none]",),
+    ),
+    Mutant(
+        "time to settle",
+        "ledger/claims.py",
+        (("stopped and left <= 0", "stopped"),),
+        (f"{CRASHES}::test_row_9_not_found_means_nothing_before_the_effect_has_settled",),
+    ),
+    Mutant(
+        "sender stopped",
+        "ledger/claims.py",
+        (("stopped and left <= 0", "left <= 0"),),
+        (f"{CRASHES}::test_row_9_not_found_means_nothing_while_the_sender_may_still_act",),
+    ),
+    Mutant(
+        "shield",
+        "ledger/drivers.py",
+        (("return await asyncio.shield(task)", "return await task"),),
+        (f"{ASYNC}::test_row_14_a_caller_that_times_out_does_not_take_the_record_along",),
+    ),
+    Mutant(
+        "IMMEDIATE",
+        "store.py",
+        (('conn.execute("BEGIN IMMEDIATE")\n                tick', 'conn.execute("BEGIN")\n                tick'),),
+        (f"{RACES}::test_row_5_threads_act_once_each",),
+    ),
+    Mutant(
+        "stickiness",
+        "ledger/endings.py",
+        ((' or slot.effect == "unknown"', ""),),
+        (f"{CRASHES}::test_row_44_unknown_stays_unknown_whatever_the_resend_says",),
+    ),
+    Mutant(
+        "bindings",
+        "ledger/binding.py",
+        (('bind(tx, request, slot)\n        return Bound(slot, "rebound")', 'return Bound(slot, "rebound")'),),
+        (f"{CRASHES}::test_row_43_a_rebound_step_that_is_resumed_finds_the_same_slot",),
+    ),
+)
+
+
+def run_tests(copy: Path, tests: tuple[str, ...]) -> int:
+    """Run tests of a copy of the package in a fresh interpreter; pytest's exit code."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/audit/{test}" for test in tests),
+    ]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
+    return subprocess.run(command, cwd=copy, env=inherited, capture_output=True, timeout=120).returncode
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package and its tests, to be spoilt."""
+    target = tmp_path / "copy"
+    ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
+    shutil.copytree(ROOT / "audit", target / "audit", ignore=ignored)
+    shutil.copytree(ROOT / "tests" / "audit", target / "tests" / "audit", ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", target)
+    return target
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_rule_that_is_taken_out_turns_a_test_red(copy: Path, mutant: Mutant) -> None:
+    """Without it the fault happens, and the test of that fault says so."""
+    path = copy / "audit" / mutant.file
+    source = path.read_text(encoding="utf-8")
+    for old, new in mutant.changes:
+        assert source.count(old) == 1, f"{mutant.name}: the rule moved; adapt the mutant"
+        source = source.replace(old, new)
+    path.write_text(source, encoding="utf-8")
+    assert run_tests(copy, mutant.tests) == 1
+
+
+@pytest.mark.slow
+def test_without_a_mutation_the_same_tests_are_green(copy: Path) -> None:
+    """What turns red above is the rule's absence, not the copy."""
+    assert run_tests(copy, tuple(dict.fromkeys(test for mutant in MUTANTS for test in mutant.tests))) == 0
