@@ -182,7 +182,7 @@ def _group(
             )
         payloads |= read
         # The engine compares a filter with the lists of a point: root of one place and path of another would do for it.
-        meant = (chunk_id for chunk_id in ids if _citations(read[chunk_id], where))
+        meant = ids if where == EVERYWHERE else [one for one in ids if _citations(read[one], where)]
         ranked += [Text(chunk_id, text_of(read[chunk_id])) for chunk_id in meant]
         groups = collapse(ranked, question)
         if len(groups) >= wanted:
