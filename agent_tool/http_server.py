@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from search.errors import UsageError
 
+from .plain_errors import PlainErrors
 from .server import Context
 from .tokens import SCOPE, Tokens
 
@@ -82,7 +83,7 @@ def http_app(server: Server[dict[str, Any]], access: Access, *, port: int, ready
         return Response(status_code=204 if await anyio.to_thread.run_sync(ready) else 503)
 
     names = [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
@@ -96,6 +97,8 @@ def http_app(server: Server[dict[str, Any]], access: Access, *, port: int, ready
         token_verifier=access.verifier,
         custom_starlette_routes=[Route("/healthz", healthz, methods=["GET"])],
     )
+    app.add_middleware(PlainErrors)
+    return app
 
 
 def principal_in(opaque: Callable[[str], str]) -> Callable[[Context], str]:
