@@ -19,7 +19,8 @@ def print_json(value: Mapping[str, object]) -> None:
 
 def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
     """Return a table; what cells hold is text, never markup."""
-    made = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    named = any(columns)
+    made = Table(*columns, title=title, box=None, pad_edge=False, show_header=named, header_style="bold")
     for row in rows:
         made.add_row(*(Text(str(cell)) for cell in row))
     return made
