@@ -5,71 +5,28 @@ every command is one call of the public API. The group needs a context object wi
 command boundary, which knows exit codes.
 """
 
-import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol, cast, get_args
+from typing import cast, get_args
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from .audit import Audit
+from .action_cli import COMMANDS, action_json, history_json
+from .console import AuditContext, Opened, json_option, line, print_table, table
 from .errors import AuditError
 from .events import Event, Seal
 from .export import ExportFormat, read_seals, seal_line, timestamp
-from .keys import ChainKey, JsonValue, StepKey
+from .keys import ActionKey, JsonValue, StepKey
 from .reports import UsageBy
 
 __all__ = ["AuditContext", "audit"]
 
 # What the whole program uses for "verify found problems".
 EXIT_PROBLEMS = 4
-
-
-class AuditContext(Protocol):
-    """What the group needs of its context object."""
-
-    @property
-    def audit_folder(self) -> Path:
-        """The folder that holds `audit.db`; it need not exist."""
-
-
-class _Opened:
-    """The folder and keys of one command line, opened at first need and never created."""
-
-    def __init__(self, folder: Path, keys: Path | None) -> None:
-        self._folder = folder
-        self._keys = keys
-
-    def audit(self, retention: timedelta = timedelta(days=30)) -> Audit:
-        id_key, chain_key = _read_keys(self._keys) if self._keys is not None else (None, None)
-        opened = Audit(self._folder, create=False, id_key=id_key, chain_key=chain_key, retention=retention)
-        click.get_current_context().call_on_close(opened.close)
-        return opened
-
-
-def _read_keys(path: Path) -> tuple[bytes | None, ChainKey | None]:
-    """Keys that live outside the file: {"id_key": hex, "chain": [{"key_id": name, "secret".
-
-    Hex}, ...]}, the newest chain key first.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        chain = [ChainKey(str(item["key_id"]), bytes.fromhex(item["secret"])) for item in value.get("chain", [])]
-        id_key = bytes.fromhex(value["id_key"]) if "id_key" in value else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AuditError(
-            f'keys {path}: not readable; give {{"id_key": hex, "chain": [{{"key_id", "secret"}}]}}'
-        ) from error
-    return id_key, ChainKey(chain[0].key_id, chain[0].secret, tuple(chain[1:])) if chain else None
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 
 @click.group()
@@ -82,7 +39,7 @@ def audit(context: click.Context, keys: Path | None) -> None:
     folder = cast(
         "AuditContext", context.obj
     ).audit_folder  # click types its object as Any; the Protocol is the contract
-    context.obj = _Opened(folder, keys)
+    context.obj = Opened(folder, keys)
 
 
 @audit.command()
@@ -91,64 +48,91 @@ def audit(context: click.Context, keys: Path | None) -> None:
 )
 @json_option
 @click.pass_obj
-def tail(opened: _Opened, limit: int, as_json: bool) -> None:
+def tail(opened: Opened, limit: int, as_json: bool) -> None:
     """Show the newest events."""
     events = opened.audit().tail(limit=limit)
     if as_json:
         for event in events:
-            _line(event_json(event))
+            line(event_json(event))
         return
-    table = _table("at", "principal", "key", "kind", "part")
+    shown = table("at", "principal", "key", "kind", "part")
     for event in events:
-        table.add_row(timestamp(event.at_ms), event.principal, event.key, event.kind, event.part)
-    _print(table, "no events yet" if not events else "")
+        shown.add_row(timestamp(event.at_ms), event.principal, event.key, event.kind, event.part)
+    print_table(shown, "no events yet" if not events else "")
 
 
 @audit.command()
 @click.argument("key")
 @json_option
 @click.pass_obj
-def show(opened: _Opened, key: str, as_json: bool) -> None:
-    """Show everything about KEY, a request:step."""
-    view = opened.audit().show(StepKey.parse(key))
+def show(opened: Opened, key: str, as_json: bool) -> None:
+    """Show everything about KEY: a request:step, or the workflow:step:tool of an action."""
+    if key.count(":") == 2:
+        _show_action(opened, ActionKey.parse(key), as_json)
+        return
+    found = opened.audit()
+    step = StepKey.parse(key)
+    view = found.show(step)
+    actions = found.ledger.views.of_step(step.request, step.step)
     if as_json:
-        _line(
+        line(
             {
                 "message_type": "audit_key",
                 "key": view.key,
                 "events": [event_json(event) for event in view.events],
                 "attempts": [asdict(attempt) for attempt in view.attempts],
                 "usage": [asdict(row) for row in view.usage],
+                "actions": [action_json(action) for action in actions],
             }
         )
         return
-    if not (view.events or view.attempts or view.usage):
+    if not (view.events or view.attempts or view.usage or actions):
         click.echo(f"{key}: nothing is known of it")
         return
-    events = _table("at", "principal", "kind", "part", "body", title="events")
+    events = table("at", "principal", "kind", "part", "body", title="events")
     for event in view.events:
         events.add_row(timestamp(event.at_ms), event.principal, event.kind, event.part, event.body)
-    attempts = _table("principal", "kind", "attempt", "started", "ended", "outcome", title="attempts")
+    attempts = table("principal", "kind", "attempt", "started", "ended", "outcome", title="attempts")
     for attempt in view.attempts:
         ended = "" if attempt.ended_ms is None else timestamp(attempt.ended_ms)
-        attempts.add_row(
-            attempt.scope, attempt.kind, str(attempt.number), timestamp(attempt.started_ms), ended, attempt.outcome
-        )
-    usage_table = _table("subject", "meter", "units", "state", "counted", "attempts", title="usage")
+        started = timestamp(attempt.started_ms)
+        attempts.add_row(attempt.scope, attempt.kind, str(attempt.number), started, ended, attempt.outcome)
+    counted = table("subject", "meter", "units", "state", "counted", "attempts", title="usage")
     for row in view.usage:
-        usage_table.add_row(
-            row.subject, row.meter, str(row.units), row.state, timestamp(row.counted_ms), str(row.attempts)
-        )
-    for table in (events, attempts, usage_table):
-        if table.row_count:
-            _print(table)
+        counted.add_row(row.subject, row.meter, str(row.units), row.state, timestamp(row.counted_ms), str(row.attempts))
+    done = table("action", "phase", "effect", "attempts", title="actions")
+    for action in actions:
+        done.add_row(action.key, action.phase, action.effect, str(action.attempts))
+    for shown in (events, attempts, counted, done):
+        if shown.row_count:
+            print_table(shown)
+
+
+def _show_action(opened: Opened, key: ActionKey, as_json: bool) -> None:
+    views = opened.audit().ledger.views
+    action = views.action(str(key))
+    if action is None:
+        if as_json:
+            line({"message_type": "audit_action", "key": str(key), "known": False})
+        else:
+            click.echo(f"{key}: nothing is known of it")
+        return
+    events = views.history(action.key)
+    if as_json:
+        history: list[JsonValue] = [history_json(event) for event in events]
+        line({**action_json(action), "message_type": "audit_action", "known": True, "history": history})
+        return
+    shown = table("at", "fence", "what", "actor", "body", title=f"{action.key}: {action.phase}, effect {action.effect}")
+    for event in events:
+        shown.add_row(timestamp(event.at_ms), str(event.fence), event.what, event.actor, event.body or "")
+    print_table(shown)
 
 
 @audit.command()
 @click.option("--by", type=click.Choice(get_args(UsageBy)), default="principal", show_default=True)
 @json_option
 @click.pass_obj
-def usage(opened: _Opened, by: UsageBy, as_json: bool) -> None:
+def usage(opened: Opened, by: UsageBy, as_json: bool) -> None:
     """Sum the units that were counted."""
     report = opened.audit().usage_report(by=by)
     if as_json:
@@ -158,12 +142,12 @@ def usage(opened: _Opened, by: UsageBy, as_json: bool) -> None:
                 {"day": row.name} if by == "day" else {"principal": row.name, "scope": row.scope}
             )
             rows.append({**where, "meter": row.meter, "units": row.units, "keys": row.keys, "attempts": row.attempts})
-        _line({"message_type": "usage_report", "by": by, "units_total": report.units_total, "rows": rows})
+        line({"message_type": "usage_report", "by": by, "units_total": report.units_total, "rows": rows})
         return
-    table = _table(by, "meter", "units", "calls", "attempts")
+    shown = table(by, "meter", "units", "calls", "attempts")
     for row in report.rows:
-        table.add_row(row.name, row.meter, str(row.units), str(row.keys), str(row.attempts))
-    _print(table, f"{report.units_total} units")
+        shown.add_row(row.name, row.meter, str(row.units), str(row.keys), str(row.attempts))
+    print_table(shown, f"{report.units_total} units")
 
 
 @audit.command()
@@ -175,12 +159,12 @@ def usage(opened: _Opened, by: UsageBy, as_json: bool) -> None:
 @click.pass_context
 def verify(context: click.Context, scope: str | None, heads: Path | None, as_json: bool) -> None:
     """Check the chain; exit 4 when it is broken. Changes nothing."""
-    opened = context.find_object(_Opened)
+    opened = context.find_object(Opened)
     if opened is None:
         raise AuditError("audit: no folder given; this is an error of the program")
     report = opened.audit().verify(scope=scope, heads=read_seals(heads) if heads is not None else ())
     if as_json:
-        _line(
+        line(
             {
                 "message_type": "audit_verify",
                 "ok": not report.problems,
@@ -204,7 +188,7 @@ def verify(context: click.Context, scope: str | None, heads: Path | None, as_jso
 )
 @json_option
 @click.pass_obj
-def seal(opened: _Opened, scope: str | None, output: Path | None, as_json: bool) -> None:
+def seal(opened: Opened, scope: str | None, output: Path | None, as_json: bool) -> None:
     """Write the head of every scope somewhere safe, as one JSON line each."""
 
     def emit(seals: Sequence[Seal]) -> str:
@@ -222,7 +206,7 @@ def seal(opened: _Opened, scope: str | None, output: Path | None, as_json: bool)
     seals = opened.audit().seal(emit, scope=scope)
     if output is not None:
         if as_json:
-            _line({"message_type": "audit_sealed", "seals": len(seals), "output": str(output)})
+            line({"message_type": "audit_sealed", "seals": len(seals), "output": str(output)})
         else:
             click.echo(f"{len(seals)} seals added to {output}")
 
@@ -235,11 +219,11 @@ def seal(opened: _Opened, scope: str | None, output: Path | None, as_json: bool)
 @click.option("--scope", help="Only this scope.")
 @json_option
 @click.pass_obj
-def export(opened: _Opened, output: Path, fmt: ExportFormat, scope: str | None, as_json: bool) -> None:
+def export(opened: Opened, output: Path, fmt: ExportFormat, scope: str | None, as_json: bool) -> None:
     """Add every event to a file that it does not hold yet."""
     report = opened.audit().export(output, fmt, scope=scope)
     if as_json:
-        _line(
+        line(
             {
                 "message_type": "audit_export",
                 "events": report.events,
@@ -259,28 +243,30 @@ def export(opened: _Opened, output: Path, fmt: ExportFormat, scope: str | None, 
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @json_option
 @click.pass_obj
-def prune(opened: _Opened, retention_days: int, dry_run: bool, as_json: bool) -> None:
-    """Remove old usage, and old events below an exported seal."""
-    pruned = opened.audit(timedelta(days=retention_days)).prune(dry_run=dry_run)
+def prune(opened: Opened, retention_days: int, dry_run: bool, as_json: bool) -> None:
+    """Remove old usage and actions, and old events below an exported seal."""
+    found = opened.audit(timedelta(days=retention_days))
+    pruned, actions = found.prune(dry_run=dry_run), found.ledger.prune(dry_run=dry_run)
     if as_json:
-        _line({"message_type": "audit_prune", **asdict(pruned)})
-    else:
-        verb = "would be removed" if dry_run else "removed"
-        click.echo(f"{pruned.events} events, {pruned.usage} usage rows, {pruned.attempts} attempts {verb}")
+        line({"message_type": "audit_prune", **asdict(actions), **asdict(pruned)})
+        return
+    verb = "would be removed" if dry_run else "removed"
+    rows = f"{pruned.events} events, {pruned.usage} usage rows, {pruned.attempts} attempts"
+    click.echo(f"{rows}, {actions.actions} actions, {actions.tombstones} tombstones {verb}")
 
 
 @audit.command()
 @click.option("--accept", is_flag=True, help="Take the wall clock as it is now.")
 @json_option
 @click.pass_obj
-def clock(opened: _Opened, accept: bool, as_json: bool) -> None:
+def clock(opened: Opened, accept: bool, as_json: bool) -> None:
     """Show the store's time and whether the wall clock jumped away from it."""
     store = opened.audit().store
     if accept:
         store.accept_clock()
     tick = store.tick()
     if as_json:
-        _line({"message_type": "audit_clock", "at": timestamp(tick.now_ms), "jump_ms": tick.jump_ms})
+        line({"message_type": "audit_clock", "at": timestamp(tick.now_ms), "jump_ms": tick.jump_ms})
     else:
         click.echo(
             f"{timestamp(tick.now_ms)}" + (f", wall clock off by {tick.jump_ms / 1000:.0f} s" if tick.jump_ms else "")
@@ -302,20 +288,5 @@ def event_json(event: Event) -> dict[str, JsonValue]:
     }
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    table = Table(box=None, title=title, title_justify="left", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _print(table: Table, footer: str = "") -> None:
-    console = Console(soft_wrap=False)
-    if table.row_count:
-        console.print(table)
-    if footer:
-        click.echo(footer)
-
-
-def _line(value: JsonValue) -> None:
-    click.echo(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
+for command in COMMANDS:
+    audit.add_command(command)

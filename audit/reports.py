@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .events import Event, select_events
+from .chain import Event, select_events
 from .keys import StepKey
 from .store import Store
 
