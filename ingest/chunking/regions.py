@@ -1,7 +1,7 @@
 """Regions: the stretches of a document that are chunked apart, because something unreadable or foreign lies between.
 
-Between two regions stands a *wall*: a run of over 256 blank characters, the start of a sheet, front matter, or text
-that no block covers. No passage crosses one.
+Between two regions stands a *wall*: a run of over 256 blank characters, the start of a sheet, front matter, or more
+text than a passage may carry that no block covers. No passage crosses one.
 """
 
 import re
@@ -15,9 +15,10 @@ __all__ = ["Region", "regions"]
 
 # As many blanks part what is not one thought: padding that hides text, columns drawn by spaces, torn files.
 BLANK_WALL = re.compile(r"(?<!\s)\s{257,}")
-# Letters and digits between two blocks that a passage may carry along: a list marker, a label. More was left out by
-# the reader on purpose and must not come back as part of a slice.
-UNREAD_CHARACTERS = 32
+# Letters and digits between two blocks that a passage may carry along though no block covers them: list markers, HTML
+# comments. More is a wall: what a reader left out must not come back as a passage. Measured on 16 files of API manuals
+# with a comment under most headings: at 32, 33 % of the headings are cut off from their text; at 1024, 1 %.
+UNREAD_CHARACTERS = 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as TokenizerFile
 
 from ingest.chunking import Sizes, Tokenizer, chunk
-from ingest.parsing.document import Block, BlockKind, Document
+from ingest.parsing.document import Block, Document
+from ingest.parsing.markdown import read
+from ingest.parsing.registry import ReaderInput
 from search.identity import chunk_id
 
 SEED = 20240607
@@ -34,6 +36,7 @@ Piece = tuple[int, int, str]
 Splitter = Callable[[Document], list[Piece]]
 SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "xo", "kla", "stre", "nor")
 PROSE = frozenset(("paragraph", "list_item", "quote"))
+LINK_DEFINITION = re.compile(r"\[[^\]]+\]: ")
 SENTENCE_END = re.compile(r"[.!?;:…。！？][\"'”’)\]*_`」』]*$")
 
 
@@ -55,52 +58,8 @@ class ModelTokenizer:
 
 
 def markdown(text: str) -> Document:
-    """Return the blocks of Markdown by rules of one line each: enough for a benchmark, and its own to keep."""
-    blocks: list[Block] = []
-    title = None
-    offset, fence = 0, ""
-    run: tuple[BlockKind, int, int] | None = None
-
-    def close() -> None:
-        nonlocal run
-        if run is not None:
-            blocks.append(Block(*run))
-            run = None
-
-    for line in text.split("\n"):
-        end = offset + len(line)
-        bare = line.strip()
-        if fence or bare.startswith(("```", "~~~")):
-            if not fence:
-                close()
-                run, fence = ("code", offset, end), bare[:3]
-            else:
-                run = ("code", run[1] if run else offset, end)
-                if bare.startswith(fence):
-                    fence = ""
-                    close()
-        elif not bare or re.match(r"\[[^\]]+\]: ", bare):
-            # Link definitions are no text; Markdown readers cover them by no block.
-            close()
-        elif match := re.match(r"(#{1,6})\s+(.*)", line):
-            close()
-            heading = " ".join(match[2].split())
-            title = title or (heading if len(match[1]) == 1 else None)
-            blocks.append(Block("heading", offset, end, len(match[1]), heading))
-        elif bare.startswith("|"):
-            if run is not None and re.fullmatch(r"[\s|:-]+", bare):
-                run = (run[0], run[1], end)
-            else:
-                close()
-                run = ("table_row", offset, end)
-        elif re.match(r"\s*(?:[-*+]|\d+[.)])\s", line):
-            close()
-            run = ("list_item", offset, end)
-        else:
-            run = (run[0], run[1], end) if run and run[0] != "table_row" else ("paragraph", offset, end)
-        offset = end + 1
-    close()
-    return Document("markdown", "benchmark", text, tuple(blocks), title=title, lines=True)
+    """Return the document that the Markdown reader makes of ``text``."""
+    return read(ReaderInput(text.encode(), "markdown", "benchmark"))
 
 
 def plain(text: str) -> Document:
@@ -267,7 +226,7 @@ class Measured:
         self.cuts += max(len(starts) - 1, 0)
         for block in document.blocks:
             inside = starts[np.searchsorted(starts, block.start) : np.searchsorted(starts, block.end)]
-            if block.kind in PROSE:
+            if block.kind in PROSE and not LINK_DEFINITION.match(text, block.start):
                 before = (text[block.start : start].rstrip() for start in inside)
                 self.cuts_in_sentence += sum(bool(prose) and SENTENCE_END.search(prose) is None for prose in before)
             if previous_is_heading:

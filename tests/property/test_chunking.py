@@ -14,7 +14,7 @@ from ingest.chunking import Sizes, chunk, embedding_text
 from ingest.parsing.document import Block, BlockKind, Document, Part, PartKind
 
 SIZES = Sizes.for_limit(114)
-PROPERTY = settings(derandomize=True, deadline=None, max_examples=80)
+PROPERTY = settings(derandomize=True, deadline=None, max_examples=50)
 KINDS: tuple[BlockKind, ...] = (
     "heading", "paragraph", "list_item", "table_row", "code", "quote", "footnote", "front_matter",
 )  # fmt: skip
