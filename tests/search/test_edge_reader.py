@@ -1,6 +1,7 @@
 """The reader follows CURRENT, never changes what it reads, and tells damage from emptiness."""
 
 import ast
+import json
 import multiprocessing
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ from ingest.shard import PointRecord
 from search import edge
 from search.edge import EdgeReader
 from search.errors import GroundedError, IndexDamaged, IndexMissing, SchemaMismatch
-from search.generation import IndexLayout
+from search.generation import MANIFEST, IndexLayout
 from search.lookup import Lookup
 from search.store import Where
 from tests.fakes import FakeEmbedder, Place, point, point_at, publish_generation, tree_bytes
@@ -113,9 +114,20 @@ def test_every_file_that_is_missing_or_shorter_is_damage(tmp_path: Path, fault: 
 
 
 def test_a_shard_with_fewer_points_than_its_manifest_is_damage(tmp_path: Path) -> None:
-    """The exact count is compared, for files that have the right size and load as nothing."""
+    """The exact count is compared, for files that have the right size and load with less."""
     layout = publish_generation(tmp_path, passages("first", 3))
-    mappings = next(path for path in shard_files(layout) if path.name.startswith("mutable_id_tracker.mappings"))
+    manifest = layout.generation("000001") / MANIFEST
+    values = json.loads(manifest.read_text())
+    values["counts"]["chunks"] = 4
+    manifest.write_text(json.dumps(values))
+    with pytest.raises(IndexDamaged, match="3 points, should have 4"):
+        EdgeReader(layout).snapshot()
+
+
+def test_mappings_full_of_zeros_are_damage(tmp_path: Path) -> None:
+    """The right size does not help: the engine's own error becomes ours."""
+    layout = publish_generation(tmp_path, passages("first", 3))
+    mappings = next(path for path in shard_files(layout) if path.name == "mutable_id_tracker.mappings")
     mappings.write_bytes(bytes(mappings.stat().st_size))
     with pytest.raises(IndexDamaged):
         EdgeReader(layout).snapshot()
