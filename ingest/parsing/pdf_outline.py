@@ -1,7 +1,7 @@
 """Headings of a PDF from its outline: a bookmark counts where its title is a line of the page it leads to.
 
-Numbering before either is left aside; 93 % of bookmarks are such (measured on a prototype). Without an outline there are
-no headings: guesses from font sizes are too often wrong.
+Numbering before either is left aside; 93 % of bookmarks are such (measured on a prototype). Without an outline there
+are no headings: guesses from font sizes are too often wrong.
 """
 
 import re

@@ -92,10 +92,20 @@ def _ended_with_the_parent(connection: socket.socket) -> Iterator[None]:
     flags = fcntl.fcntl(connection, fcntl.F_GETFL)
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
+    if _is_closed(connection):
+        # It was gone before there was anything to signal, and nobody would ever stop the job.
+        sys.exit()
     try:
         yield
     finally:
         fcntl.fcntl(connection, fcntl.F_SETFL, flags)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 def _cpu_used_s() -> int:

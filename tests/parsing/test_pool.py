@@ -4,6 +4,7 @@ import os
 import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from ingest.parsing.document import Document
 from ingest.parsing.failure import ParseFailure
 from ingest.parsing.limits import Limits, ReaderOptions
 from ingest.parsing.pool import Changed, Job, ParseResult, WorkerPool
+from ingest.parsing.wire import pack_job, pack_setup
 from search.errors import GroundedError
 from search.identity import DocumentId, document_id
 
@@ -212,6 +214,23 @@ def test_workers_end_with_their_parent(tmp_path: Path, name: str, deed: bytes) -
         parent.wait(timeout=60)
     for worker in workers:
         assert_ends(worker)
+
+
+def test_a_worker_does_not_begin_a_job_for_a_parent_that_is_gone(tmp_path: Path) -> None:
+    """The job had been sent when the parent was killed, and the worker had not yet read it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        worker = subprocess.Popen([*EVIL, str(theirs.fileno())], cwd=ROOT, pass_fds=(theirs.fileno(),))
+    try:
+        with ours:
+            ours.sendall(pack_setup(LIMITS, ReaderOptions()))
+            assert b"ready" in ours.recv(1 << 10)
+            worker.send_signal(signal.SIGSTOP)
+            ours.sendall(pack_job(job(tmp_path, "hang", b"hang"), use_fallback=False))
+        worker.send_signal(signal.SIGCONT)
+        assert worker.wait(timeout=60) == 0
+    finally:
+        worker.kill()
 
 
 def test_real_files_are_read_as_in_this_process(tmp_path: Path) -> None:
