@@ -32,6 +32,7 @@ __all__ = [
     "REQUEST_META",
     "STEP_META",
     "TITLE",
+    "VENDOR_SCHEMA",
     "Budgets",
 ]
 
@@ -102,6 +103,11 @@ INPUT_SCHEMA: Final[Mapping[str, JsonValue]] = MappingProxyType(
             },
         },
     }
+)
+
+# The same without the dialect, as the APIs of model vendors take it.
+VENDOR_SCHEMA: Final[Mapping[str, JsonValue]] = MappingProxyType(
+    {name: value for name, value in INPUT_SCHEMA.items() if name != "$schema"}
 )
 
 _COUNT: Final[JsonValue] = {"type": "integer", "minimum": 0}
