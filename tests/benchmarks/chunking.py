@@ -204,7 +204,8 @@ class Measured:
         began = time.process_time()
         pieces = split(document)
         self.seconds += time.process_time() - began
-        sizes = [len(tokenizer.token_ends(text[start:end])) for start, end, _ in pieces]
+        # Offsets are those of the document text, which the reader has normalised.
+        sizes = [len(tokenizer.token_ends(document.text[start:end])) for start, end, _ in pieces]
         self.sizes += sizes
         self.tokens += sum(sizes)
         self._judge_cuts(document, pieces)
