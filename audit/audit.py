@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -98,21 +98,22 @@ class Audit:
         self.ids, chain = file_keys.settle(self.store, id_key, chain_key)
         self.events = Events(self.store, self.ids, chain, redactor=redactor)
         self.usage = Usage(limits, attempts_cap=attempts_cap)
-        self._durable = durable
         self._open_ledger = partial(
             Ledger, self.store, self.events, self.usage, self.ids,
-            retention=retention, gate=gate, types=result_types, sleep=sleep,
+            retention=retention, gate=gate, types=result_types, sleep=sleep, reserve=durable,
         )  # fmt: skip
+        self._ledger: Ledger | None = None
 
-    @cached_property
+    @property
     def ledger(self) -> Ledger:
         """The action ledger over this file, opened at its first use.
 
-        Raises BadDeclaration: retention below a run's resume.
+        Raises BadDeclaration: the retention is shorter than a run that was opened may take to resume.
         """
-        if self._durable:
-            self.store.reserve_wal()
-        return self._open_ledger()
+        if self._ledger is None:
+            # Two threads may both be first: ledgers over one store are interchangeable, the state is in the file.
+            self._ledger = self._open_ledger()
+        return self._ledger
 
     def begin(
         self,
@@ -246,6 +247,6 @@ class Audit:
 
     def close(self) -> None:
         """Close this process's connections."""
-        if "ledger" in self.__dict__:
-            self.ledger.close()
+        if self._ledger is not None:
+            self._ledger.close()
         self.store.close()

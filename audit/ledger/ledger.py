@@ -74,10 +74,11 @@ class Ledger:
         gate: Gate | None = None,
         types: Sequence[type] = (),
         sleep: Callable[[float], None] = time.sleep,
+        reserve: bool = False,
     ) -> None:
         """gate: the semantic gate, off when None. types: dataclasses that may be results.
 
-        sleep: how a waiting call waits.
+        sleep: how a waiting call waits. reserve: the first call makes room in the WAL for outcomes on a full disk.
 
         Raises BadDeclaration: the retention is shorter than a run that was opened may take to resume.
         """
@@ -93,7 +94,7 @@ class Ledger:
             store, self._slots, self._approvals, usage, self._holders, ids,
             gate=gate, render=self._outcome, spooled=spool.pending,
         )  # fmt: skip
-        self._protocol = Protocol(store, self._claims, self._endings, self._codec)
+        self._protocol = Protocol(store, self._claims, self._endings, self._codec, reserve=reserve)
         self._upkeep = Upkeep(store, self._slots, self._approvals, self._claims, self._holders, usage, ids)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._driver = AsyncDriver(self._executor)

@@ -101,8 +101,10 @@ Course: TypeAlias = Generator[Step, None, Outcome]
 class Protocol:
     """Courses of calls over one store."""
 
-    def __init__(self, store: Store, claims: Claims, endings: Endings, codec: Codec) -> None:
+    def __init__(self, store: Store, claims: Claims, endings: Endings, codec: Codec, *, reserve: bool) -> None:
+        """`reserve`: make room in the WAL before the first claim, for the outcome on a full disk."""
         self._store, self._claims, self._endings, self._codec = store, claims, endings, codec
+        self._reserve = reserve
 
     def course(self, request: Request, *, wait_s: float, local: Callable[[Slot], Slot | None] | None = None) -> Course:
         """Everything one call does. Returns its outcome; raises what interrupted it, after recording what is known.
@@ -113,6 +115,9 @@ class Protocol:
         deadline = mono_ms() + int(wait_s * 1000)
         executing = EXECUTING.get()
         executed = False
+        if self._reserve:
+            yield from self._work(self._store.reserve_wal, guard=True)
+            self._reserve = False
         while True:
             failpoint("F0")
             decision: Decision = yield from self._work(
