@@ -183,8 +183,6 @@ class Walk:
                         else:
                             rule = self._meet(path, home, entry.stat(follow_symlinks=False))
                 except OSError as error:
-                    if error.errno == errno.EACCES:
-                        raise  # no right to pass through the folder: it is the same for every name in it
                     self._miss(path, home, error)
                 else:
                     if rule is not None:

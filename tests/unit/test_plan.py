@@ -35,7 +35,7 @@ def stats(ino: int, mtime_ns: int = 1) -> StatTuple:
 
 def kind_of(name: bytes) -> str:
     """Suggest a kind by the ending."""
-    return {b"md": "markdown", b"html": "html"}.get(name.rpartition(b".")[2], "text")
+    return {b"md": "markdown", b"html": "html", b"xlsx": "xlsx"}.get(name.rpartition(b".")[2], "text")
 
 
 @dataclass
@@ -266,6 +266,22 @@ TABLE: list[tuple[str, World, dict[str, str], list[tuple[str, str, str]]]] = [
         [("A", "text", "docs/a.txt")],
     ),
     (
+        "any structured kind is richer than text",
+        World({"docs/a.txt": "A"}, {"docs/a.txt": "A", "docs/b.xlsx": "A"}),
+        {"docs/a.txt": "reparse", "docs/b.xlsx": "alias"},
+        [("A", "xlsx", "docs/b.xlsx")],
+    ),
+    (
+        "copied while one of two has new bytes",
+        World(
+            {"docs/a.md": "A", "docs/c.md": "A"},
+            {"docs/a.md": "B", "docs/b.md": "A", "docs/c.md": "A"},
+            touched=["docs/a.md"],
+        ),
+        {"docs/a.md": "changed", "docs/b.md": "alias"},
+        [("B", "markdown", "docs/a.md")],
+    ),
+    (
         "of two rich kinds the first by name",
         World({"docs/b.md": "A"}, {"docs/a.html": "A", "docs/b.md": "A"}),
         {"docs/a.html": "alias", "docs/b.md": "reparse"},
@@ -386,6 +402,8 @@ def test_a_new_recipe_parses_documents_again_where_a_source_is_at_hand() -> None
     assert [item.row.status for item in result.items if item.row is not None] == [PENDING, PENDING]
     assert result.stale == ("B",)
     assert result.counts["same"] == 0
+    world.touched = ["docs/a.md"]
+    assert verdicts(world.plan(fingerprint="2"))["docs/a.md"] == "reparse", "rather than touched"
 
 
 def test_a_failed_document_is_tried_again_when_its_key_changes_or_on_request() -> None:
@@ -513,7 +531,7 @@ def test_sources_that_would_lose_their_passages_count_before_publishing() -> Non
         *(f"D{n}" for n in (1, 2, 3, 4, 35, 36, 37, 38, 39)),
     }
     assert removed(second) == []
-    assert second.orphaned == ()
+    assert (second.orphaned, second.stale) == ((), ("D0",)), "held documents are left alone, a deleted one is stale"
 
 
 def test_changed_sources_that_would_fall_keep_what_they_had() -> None:

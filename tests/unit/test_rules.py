@@ -107,6 +107,7 @@ IGNORED: list[tuple[dict[str, str], list[str]]] = [
     ({"": "**/build/x.md"}, ["a/b/x.md", "a/b/z.log", "a/x.md", "a/y.txt", "keep.md", "z.log"]),
     ({"": "*\n!*/\n!*.md"}, ["a/b/x.md", "a/x.md", "build/x.md", "keep.md", "l\nb/build/x.md"]),
     ({"": "*\n!*/\n!/keep.md"}, ["keep.md"]),
+    ({"": "*\n!*/\n!a/**"}, ["a/b/x.md", "a/b/z.log", "a/x.md", "a/y.txt"]),
     ({"": "/*\n!/a"}, ["a/b/x.md", "a/b/z.log", "a/x.md", "a/y.txt"]),
     ({"": "a/**\n!a/x.md"}, ["a/x.md", "build/x.md", "keep.md", "l\nb/build/x.md", "z.log"]),
     ({"": "a\n!a/x.md"}, ["build/x.md", "keep.md", "l\nb/build/x.md", "z.log"]),
@@ -130,9 +131,9 @@ def test_ignore_files_mean_what_they_mean_to_git(tmp_path: Path, files: dict[str
     assert [str(Path("/".join(map(bytes.decode, source.parts)))) for source in look(tmp_path).seen] == left
     if shutil.which("git"):  # the table itself is held against git where there is one
         subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, capture_output=True)
-        command = "git ls-files -z --others --exclude-per-directory=.gitignore -- * :!*.gitignore".split()
+        options = ["-z", "--others", "--exclude-per-directory=.gitignore", "--", "*", ":!*.gitignore"]
         listed = subprocess.run(
-            command, cwd=tmp_path, check=True, capture_output=True, text=True, encoding="utf-8"
+            ["git", "ls-files", *options], cwd=tmp_path, check=True, capture_output=True, text=True, encoding="utf-8"
         ).stdout
         assert sorted(filter(None, listed.split("\0"))) == sorted(left)
 
