@@ -19,15 +19,15 @@ class Bar:
         self._progress = Progress(
             TextColumn("{task.description:<10}"),
             BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
+            TextColumn("{task.fields[count]}"),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        self._stage = self._progress.add_task("looking", total=None, unit="", rate="", visible=True)
-        self._files = self._progress.add_task("files", total=1, unit="files", rate="", visible=False)
-        self._chunks = self._progress.add_task("chunks", total=1, unit="chunks", rate="", visible=False)
+        self._stage = self._progress.add_task("looking", total=None, count="", rate="", visible=True)
+        self._files = self._progress.add_task("files", total=1, count="", rate="", visible=False)
+        self._chunks = self._progress.add_task("chunks", total=1, count="", rate="", visible=False)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -41,14 +41,17 @@ class Bar:
     def step(self, name: str) -> None:
         """Show the name of the step."""
         busy = name not in {"parse", "embed"}
-        self._progress.update(self._stage, description=LABELS.get(name, name), visible=busy, total=1, completed=0)
+        self._progress.update(self._stage, description=LABELS.get(name, name), visible=busy)
 
     def files(self, done: int, total: int) -> None:
         """Move the bar of files."""
-        self._progress.update(self._files, completed=done, total=total, visible=done < total)
+        self._progress.update(
+            self._files, completed=done, total=total, count=f"{done}/{total} files", visible=done < total
+        )
 
     def chunks(self, done: int, known: int) -> None:
         """Move the bar of chunks, and show how many a second."""
-        self._progress.update(self._chunks, completed=done, total=max(known, 1), visible=True)
+        total = max(known, 1)
+        self._progress.update(self._chunks, completed=done, total=total, count=f"{done}/{known} chunks", visible=True)
         speed = self._progress.tasks[self._chunks].speed
         self._progress.update(self._chunks, rate=f"{speed:.0f}/s" if speed else "")
