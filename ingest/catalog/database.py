@@ -55,12 +55,13 @@ class Catalog:
     def open_read_only(cls, path: Path) -> Self:
         """Open an existing catalog for reading; every write is refused by SQLite.
 
-        Raises ``IndexMissing`` where there is none, and creates nothing.
+        Raises ``IndexMissing`` where there is none, and leaves no file behind.
         """
         if not path.exists():
             raise IndexMissing(f"index {path.parent.parent}: not there; make it with `ingest FOLDER`")
         with _named(path):
-            connection = sqlite3.connect(f"file:{_uri_path(path)}?mode=ro", uri=True, isolation_level=None)
+            # Not mode=ro: such a connection makes the -wal and -shm files that reading needs, and never removes them.
+            connection = sqlite3.connect(f"file:{_uri_path(path)}?mode=rw", uri=True, isolation_level=None)
             connection.execute("PRAGMA query_only = ON")
             if _schema(connection, path) < SCHEMA:
                 raise SchemaMismatch(f"catalog {path}: of an earlier version; `ingest run` brings it up to date")
