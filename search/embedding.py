@@ -5,16 +5,19 @@ pays for none of them. What they do stands in ``model_files`` (which files a mod
 adapter). Writes nothing but the cache folder it is given.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from .errors import GroundedError, ModelMismatch
 from .recipe import EmbeddingSpec
+
+if TYPE_CHECKING:  # numpy costs 0.1 s, and a run with nothing to embed needs none of it
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["Embedder", "embedder_of", "load_embedder", "passage_text", "spec_of"]
 

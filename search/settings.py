@@ -65,7 +65,7 @@ class Settings:
     guard_share: float = setting(0.30, "share of a root's sources, with guard_sources")
 
     limit: int = setting(5, "passages that a search returns")
-    relevance_floor: float = setting(0.25, "lowest score of a passage; below it a search says no_match")
+    relevance_floor: float = setting(0.25, "a search whose best passage scores below this says no_match")
     query_cache: int = setting(256, "query vectors that a process keeps")
 
     def describe(self) -> list[dict[str, object]]:
