@@ -96,7 +96,7 @@ class _Chunker:
         sizes = self._sizes
         target = min(sizes.target, longest)
         floor = min(sizes.floor, longest // 3)
-        for levels, least in self._attempts(start, end, floor, candidates):
+        for levels, least in self._attempts(start, end, longest, floor, candidates, scale):
             offsets = [start, *sorted(levels), end]
             cuts = split(scale.all_at(offsets), [levels.get(offset, 0) for offset in offsets], longest, target, least)
             if cuts is not None:
@@ -105,16 +105,16 @@ class _Chunker:
         return [start, (start + end) // 2, end] if end - start > 1 else [start, end]
 
     def _attempts(
-        self, start: int, end: int, floor: int, candidates: Candidates
+        self, start: int, end: int, longest: int, floor: int, candidates: Candidates, scale: TokenScale
     ) -> Iterator[tuple[dict[int, int], int]]:
-        """Yield cuts by offset with the least size of a piece: the stretch's own cuts first, any code point last."""
+        """Yield cuts by offset with the least size of a piece: the stretch's own cuts first, any token last."""
         own = candidates.between(start, end)
         yield own, floor
         fine = candidates.fine(start, end) | own
         yield fine, floor
         yield fine, 0
         yield candidates.characters(start, end) | fine, 0
-        yield dict.fromkeys(range(start + 1, end), WORD), 0
+        yield dict.fromkeys(scale.every(max(longest // 2, 1), start, end), WORD), 0
 
     def _fit(self, offset: int, text: str, size: int) -> tuple[str, int, int]:
         """Return the longest context that fits beside ``text``, the tokens of both, and by how many they exceed."""

@@ -13,7 +13,8 @@ CLOSERS = "\"'”’»›)\\]}」』）】*_`"
 # A stop that needs white space behind it, and one that does not (CJK full stops).
 SPACED_STOPS = ".!?;:…؟।"
 FULL_STOPS = "。！？"
-STOP = re.compile(rf"[{SPACED_STOPS}]+[{CLOSERS}]*\s+|[{FULL_STOPS}]+[{CLOSERS}]*\s*")
+# Begun at the first stop of a run and never given back: a line of a million dots takes linear time.
+STOP = re.compile(rf"(?<![{SPACED_STOPS}])[{SPACED_STOPS}]++[{CLOSERS}]*+\s+|[{FULL_STOPS}]++[{CLOSERS}]*+\s*")
 STOP_AT_LINE_END = re.compile(rf"[.!?:…؟।{FULL_STOPS}][{CLOSERS}]*[^\S\n]*\n\s*")
 STOP_AT_END = re.compile(rf"[{SPACED_STOPS}{FULL_STOPS}][{CLOSERS}]*\s*\Z")
 # What may stand between a stop and the first letter of the next sentence: quotes, brackets, emphasis.

@@ -109,6 +109,11 @@ class TokenScale:
         """Return the number of tokens of ``text[start:end]``."""
         return self.at(end) - self.at(start)
 
+    def every(self, step: int, start: int, end: int) -> list[int]:
+        """Return where every ``step``-th token of ``text[start:end]`` ends, both ends left out."""
+        ends = self._ends[self.at(start) + step - 1 : self.at(end) : step]
+        return [offset for offset in ends.tolist() if start < offset < end]
+
     def offset_after(self, offset: int, tokens: int) -> int:
         """Return where the ``tokens``-th token after ``offset`` ends, or the end of the last one."""
         index = min(self.at(offset) + tokens, len(self._ends)) - 1

@@ -82,6 +82,13 @@ def test_a_document_without_a_letter_or_digit_has_no_passages(text: str) -> None
     assert run(Document("text", "test", text, blocks)) == []
 
 
+def test_runs_of_stops_and_marks_come_to_an_end() -> None:
+    """Leader dots and piled-up marks take linear time; a quadratic rule would run for hours here."""
+    assert texts(build("." * 300_000)) == []
+    marks = "e" + "\u0301" * 100_000
+    assert len(chunk(build(marks), CharacterTokenizer(), SIZES)) == 1
+
+
 def test_front_matter_is_not_chunked() -> None:
     """Its text is in no passage, although it stands in the document text."""
     text = "---\nauthor: somebody\n---\nBody text."
