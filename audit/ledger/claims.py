@@ -99,7 +99,7 @@ class Claims:
         spooled: Callable[[], bool],
     ) -> None:
         self._store, self._slots, self._approvals, self._usage = store, slots, approvals, usage
-        self._holders, self._ids, self._gate, self._render, self._spooled = holders, ids, gate, render, spooled
+        self._holders, self._ids, self._gate, self.render, self._spooled = holders, ids, gate, render, spooled
         # Claims of this process that it gave up without being able to say so in the store.
         self.abandoned: set[tuple[str, int]] = set()
 
@@ -130,6 +130,14 @@ class Claims:
     def wait_over(self, slot: Slot) -> bool:
         """True when the holder that somebody waits for is not alive any more. Does not write."""
         return slot.phase in ("claimed", "dispatched") and self._gone(slot)
+
+    def moved_on(self, slot: Slot) -> bool:
+        """True when the row is not in the state that was seen. Does not write."""
+        with self._store.read() as conn:
+            row = conn.execute(
+                "SELECT phase, fence, next_at FROM actions WHERE idempotency_key = ?", (slot.idempotency_key,)
+            ).fetchone()
+        return bool(row != (slot.phase, slot.fence, slot.next_at))
 
     def key_usable(self, slot: Slot, tool: Tool, now_ms: int) -> bool:
         """True when sending again with the same downstream key is safe.
@@ -365,7 +373,7 @@ class Claims:
         return after
 
     def _say(self, tx: Transaction, slot: Slot, request: Request) -> Outcome:
-        outcome = self._render(slot, request)
+        outcome = self.render(slot, request)
         if slot.phase == "gated" and (question := self._approvals.open_for(tx, slot)) is not None:
             return replace(outcome, approval_id=question.approval_id)
         if slot.next_at is not None and slot.phase in ("retry_wait", "in_doubt"):

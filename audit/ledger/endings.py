@@ -67,10 +67,11 @@ class Endings:
                 changes={"holder": None, "next_at": tx.now_ms, "attempts": max(current.attempts - 1, 0)},
             )  # fmt: skip
 
-    def succeed(self, slot: Slot, result: object, *, actor: str | None = None) -> Outcome | None:
+    def succeed(self, slot: Slot, result: object, *, actor: str | None = None) -> Slot | Outcome | None:
         """Record a result under the fence test.
 
-        None when the record now answers, an outcome when only the spool has it.
+        The slot when it is done by this result; an outcome when only the spool has it; None when it came too late, and
+        the record answers.
 
         Raises OutcomeNotRecorded, which carries the result.
         """
@@ -80,13 +81,13 @@ class Endings:
         for attempt in (stored, bare, stored):
             try:
                 with self._store.write() as tx:
-                    self.apply_success(tx, slot.idempotency_key, slot.fence, attempt, actor=by)
+                    done = self.apply_success(tx, slot.idempotency_key, slot.fence, attempt, actor=by)
                     failpoint("F5")
             except AuditUnavailable as error:
                 log.warning("ledger.record key=%s: %s", slot.idempotency_key, error)
             else:
                 failpoint("F6")
-                return None
+                return done
         line = SpoolLine(slot.idempotency_key, slot.fence, stored, None)
         self._spooled(line, result)
         value = None if stored.text is None else self._codec.value(stored.text)
@@ -127,14 +128,14 @@ class Endings:
         """Bring the spooled outcomes into the store, each under its fence test; returns how many lines were read."""
         return self._spool.drain(self._apply_line)
 
-    def apply_success(self, tx: Transaction, key: str, fence: int, stored: Stored, *, actor: str) -> None:
-        """Bring a success to its slot: fence unchanged is all it needs.
+    def apply_success(self, tx: Transaction, key: str, fence: int, stored: Stored, *, actor: str) -> Slot | None:
+        """Bring a success to its slot: fence unchanged is all it needs; returns the slot, done.
 
-        Otherwise it is noted, and beside another success suspected.
+        Otherwise it is noted, beside another success suspected, and None.
         """
         slot = self._slots.get(tx, key)
         if slot is None:
-            return
+            return None
         if slot.fence == fence and slot.phase in ("dispatched", "in_doubt", "retry_wait"):
             changes = {
                 "effect": "done", "holder": None, "next_at": None, "result_kind": stored.kind,
@@ -142,14 +143,14 @@ class Endings:
                 "result_data": stored.text, "error_data": None,
             }  # fmt: skip
             self._approvals.spend(tx, slot)
-            self._slots.move(tx, slot, "done", actor=actor, changes=changes)
-            return
+            return self._slots.move(tx, slot, "done", actor=actor, changes=changes)
         if slot.fence == fence and slot.phase == "done":
-            return
+            return slot
         self._slots.note(tx, slot, "late_success", actor=actor, body={"fence": fence})
         tool = self._tools.get(slot.action_type)
         if slot.phase == "done" and slot.dangerous and not (tool is not None and tool.honours_key):
             self._suspect(tx, slot, fence, actor)
+        return None
 
     def apply_failure(self, tx: Transaction, key: str, fence: int, failure: Failure, *, actor: str) -> None:
         """Bring a failure to its slot.

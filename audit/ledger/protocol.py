@@ -135,7 +135,7 @@ class Protocol:
                     yield from self._look(decision, request.tool)
                 case Execute():
                     if local is None:
-                        sent, outcome = yield from self._execute(decision.slot, request.tool)
+                        sent, outcome = yield from self._execute(decision.slot, request)
                     else:
                         sent, outcome = (yield from self._execute_local(decision.slot, local)), None
                     executed = executed or sent
@@ -158,11 +158,9 @@ class Protocol:
             raise
         return work.value  # type: ignore[return-value]  # set by run(), which has returned
 
-    def _execute(self, slot: Slot, tool: Tool) -> Generator[Step, None, tuple[bool, Outcome | None]]:
-        """Dispatch, call, record.
-
-        Returns whether anything was sent, and an outcome only when the store cannot tell it.
-        """
+    def _execute(self, slot: Slot, request: Request) -> Generator[Step, None, tuple[bool, Outcome | None]]:
+        """Dispatch, call, record. Returns whether anything was sent, and the outcome where that settles it."""
+        tool = request.tool
         try:
             sent = yield from self._work(lambda: self._endings.dispatch(slot, tool), guard=True)
         except BaseException:
@@ -179,10 +177,10 @@ class Protocol:
         if invoke.returned:
             failpoint("F4")
             result = invoke.result
-            outcome = yield from self._work(lambda: self._endings.succeed(sent, result), final=True)
+            done = yield from self._work(lambda: self._endings.succeed(sent, result), final=True)
             if invoke.error is not None:
                 raise invoke.error
-            return True, outcome
+            return True, replace(self._claims.render(done, request), replayed=False) if isinstance(done, Slot) else done
         error = invoke.error if invoke.error is not None else RuntimeError("the tool was never called")
         failure = classify(tool, error) if invoke.started else Failure("transient", "none", "not_started")
         yield from self._work(lambda: self._endings.fail(sent, failure), final=True)
@@ -218,6 +216,9 @@ class Protocol:
         """
         clock, pause_s = self._store.clock, _POLL_FIRST_S
         version = yield from self._work(self._store.version)
+        # What was committed between the decision and this version would wake nobody any more.
+        if (yield from self._work(lambda: self._claims.moved_on(wait.slot))):
+            return True
         while (left_ms := deadline_ms - clock.mono_ms()) > 0:
             if wait.until_at is not None:
                 now_ms = yield from self._work(lambda: self._store.tick().now_ms)

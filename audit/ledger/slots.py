@@ -127,6 +127,11 @@ def select_slots(rest: str) -> str:
     return f"SELECT {_COLUMNS} FROM actions {rest}"  # noqa: S608 - constants
 
 
+def _row(slot: Slot) -> tuple[object, ...]:
+    """The columns in their order; `dataclasses.astuple` would copy every value deeply."""
+    return tuple(vars(slot).values())
+
+
 class Slots:
     """Reads and changes slots in the caller's transaction."""
 
@@ -142,7 +147,7 @@ class Slots:
 
     def insert(self, tx: Transaction, slot: Slot, *, actor: str) -> bool:
         """Add a new slot; False when its key or its dedup key was taken meanwhile."""
-        if tx.conn.execute(_INSERT, dataclasses.astuple(slot)).rowcount != 1:
+        if tx.conn.execute(_INSERT, _row(slot)).rowcount != 1:
             return False
         self.note(tx, slot, f"-> {slot.phase}", actor=actor)
         return True
@@ -174,9 +179,7 @@ class Slots:
             completed_at=None if status == "PENDING" else tx.now_ms,
             args_data=after.args_data if status == "PENDING" or self._keep_arguments or phase == "permanent" else None,
         )
-        done = tx.conn.execute(
-            _UPDATE, (*dataclasses.astuple(after), slot.idempotency_key, slot.fence, slot.phase)
-        ).rowcount
+        done = tx.conn.execute(_UPDATE, (*_row(after), slot.idempotency_key, slot.fence, slot.phase)).rowcount
         if done != 1:
             self.note(tx, slot, f"late_{phase}", actor=actor, body=body)
             return None

@@ -13,6 +13,7 @@ import pytest
 from audit import Approval, Audit, Call, Failure, StepKey
 from audit.failpoints import arm, disarm, failpoint
 from audit.faults import FakeClock, crash_after_success, fake_error, lost_reply, run_child
+from audit.store import Store
 from tests.audit.ledger_desk import Desk, history, key, phase, send
 
 Ability = Literal["none", "lookup", "key", "both"]
@@ -327,6 +328,31 @@ def test_row_12_a_waiting_loser_gets_the_result_of_the_winner(make_desk: MakeDes
             assert loser.result() == (True, 1)
         assert child.result() == "done"
     desk.counts(audit).expect(rows=1, units=1)
+
+
+def test_row_12_a_result_that_comes_just_before_the_wait_begins_is_seen(
+    make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winner records between the loser's decision and its first look: the loser does not sleep through it."""
+    desk = make_desk(clock=FakeClock())
+    audit = desk.open()
+    with run_child(lambda: send(desk.open(), desk.tool()).kind, failpoint="F3", hold=True) as child:
+        child.wait_reached()
+        version = Store.version
+        released: list[bool] = []
+
+        def late(store: Store) -> tuple[int, int]:
+            if not released:
+                released.append(True)
+                child.release()
+                assert child.result() == "done"
+            return version(store)
+
+        monkeypatch.setattr(Store, "version", late)
+        outcome = send(audit, desk.tool(), wait_s=5)
+    assert (outcome.kind, outcome.replayed) == ("done", True)
+    assert desk.clock is not None
+    assert desk.clock.mono == FakeClock().mono
 
 
 @pytest.mark.parametrize("ability", ["none", "key"])
