@@ -6,4 +6,3 @@ import pytest
 def pytest_configure(config: pytest.Config) -> None:
     """Name the groups that need packages or programs beyond the dev extra; they are skipped with a reason."""
     config.addinivalue_line("markers", "adapters: needs the SDK of a model vendor or agent framework")
-    config.addinivalue_line("markers", "conformance: needs Node and packages of npm, named by GROUNDED_NPM_FOLDER")
