@@ -73,6 +73,8 @@ SIGNATURES = (
 DOCUMENTS = frozenset(
     {"pdf", "docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm", "odt", "ods", "odp", "epub"}
 )  # fmt: skip
+# Text kinds that no content of theirs begins like a page: a login page that was saved as data, XHTML named .xml.
+MAY_BE_HTML = frozenset({"text", "csv", "json", "jsonl", "ipynb", "xml"})
 ENCRYPTED_WHEN_OLE = frozenset({"docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm"})
 
 
@@ -88,7 +90,7 @@ def detect(content: bytes, kind: str, name: str = "") -> str:
         return _unsigned(content, kind, name)
     held, what = found
     if held == "html":
-        if kind == "text" or kind in VAGUE:
+        if kind in MAY_BE_HTML or kind in VAGUE:
             return "html"
         if is_text_kind(kind):
             return kind

@@ -19,7 +19,7 @@ from .lines import LETTER_OR_DIGIT, LineSpans, paragraphs
 from .normalise import deceptive_warnings, normalise
 from .registry import ReaderInput
 
-__all__ = ["read"]
+__all__ = ["markdown_blocks", "read"]
 
 COMMENT = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+\Z", re.DOTALL)
 FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\n]{1,100}\]:")
@@ -35,7 +35,7 @@ def read(task: ReaderInput) -> Document:
     decoded = decode(task.content, fallback_encoding=task.options.fallback_encoding)
     text, deceptive = normalise(decoded.text)
     front = find_front_matter(text)
-    blocks = list(_blocks(text, front))
+    blocks = list(markdown_blocks(text, front))
     headings = [block for block in blocks if block.kind == "heading"]
     title = front.title if front else None
     if title is None and headings and headings[0].level == 1:
@@ -60,8 +60,11 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _blocks(text: str, front: FrontMatter | None) -> Iterator[Block]:
-    """Yield all blocks in order. What the parser gave no token for, since it is nested too deep, is a paragraph."""
+def markdown_blocks(text: str, front: FrontMatter | None = None) -> Iterator[Block]:
+    """Yield all blocks of a normalised text in order.
+
+    What the parser gave no token for, since it is nested too deep, is a paragraph.
+    """
     body = 0
     if front:
         yield Block("front_matter", 0, front.end)

@@ -73,13 +73,28 @@ def _formats(*formats: Format) -> Mapping[str, Format]:
     return {known.kind: known for known in formats}
 
 
+# Languages whose definitions begin with a word or look like C; other code is plain text.
+CODE_EXTENSIONS = (
+    "c", "cc", "cpp", "cs", "cxx", "dart", "go", "gradle", "groovy", "h", "hh", "hpp", "java", "js", "jsx", "kt",
+    "kts", "lua", "m", "mjs", "mts", "php", "pl", "pm", "proto", "r", "rb", "rs", "scala", "sh", "bash", "sql",
+    "swift", "ts", "tsx", "zig",
+)  # fmt: skip
 FORMATS: Mapping[str, Format] = _formats(
+    Format("asciidoc", "asciidoc", 1, "text/asciidoc", ("adoc", "asciidoc"), True),
+    Format("code", "code", 1, "text/plain", CODE_EXTENSIONS, True),
+    Format("csv", "table", 1, "text/csv", ("csv", "tsv", "tab"), True),
     Format("html", "html", 1, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
+    Format("ipynb", "notebook", 1, "application/x-ipynb+json", ("ipynb",), True, ("markdown-it-py",)),
+    Format("json", "json", 1, "application/json", ("json", "geojson", "webmanifest"), True),
+    Format("jsonl", "jsonl", 1, "application/jsonl", ("jsonl", "ndjson"), True),
     Format(
         "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
     ),
     Format("pdf", "pdf", 1, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
+    Format("python", "code", 1, "text/x-python", ("py", "pyi", "pyw"), True, (), True),
+    Format("rst", "rst", 1, "text/x-rst", ("rst", "rest"), True),
     Format("text", "text", 1, "text/plain", ("txt", "text", "log"), True),
+    Format("xml", "text", 1, "application/xml", ("xml", "xsd", "xsl", "xslt", "rss", "atom", "opml", "plist"), True),
 )
 
 # Kinds that are known but have no reader: what such a file is, and what would help. Names are extensions.
@@ -94,7 +109,6 @@ WITHOUT_READER: Mapping[str, tuple[str, str]] = {
     "rtf": ("a rich text file", "save it as PDF or HTML"),
     **dict.fromkeys(("eml", "mbox", "msg", "pst"), ("mail", "export it as text or HTML")),
     **dict.fromkeys(("epub", "mobi", "azw3"), ("an electronic book", "convert it to HTML")),
-    "ipynb": ("a notebook", "export it as Markdown"),
     **dict.fromkeys(
         ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "avif", "ico", "psd", "svg", "djvu"),
         ("an image", "put its text into a PDF with a text layer (OCR)"),
