@@ -1,46 +1,53 @@
-"""Once-only writes around an agent: events, usage, the action ledger. Imports no sibling package."""
+"""Once-only writes around an agent: events, usage, the action ledger. Imports no sibling package.
 
-from .audit import Audit, Begun
-from .errors import (
-    AuditError,
-    AuditIncompatible,
-    AuditMissing,
-    AuditUnavailable,
-    BadDeclaration,
-    BadKey,
-    ClockJumped,
-)
-from .keys import ActionKey, CallKey, ChainKey, JsonValue, StepKey
-from .ledger import (
-    ActionEvent,
-    ActionFailed,
-    ActionView,
-    Approval,
-    BadTool,
-    Call,
-    Failure,
-    Found,
-    Gate,
-    InDoubt,
-    Ledger,
-    LedgerError,
-    LedgerPruned,
-    LedgerUnavailable,
-    LostLease,
-    NotDone,
-    NotExecuted,
-    NotFound,
-    Outcome,
-    OutcomeNotRecorded,
-    Reentrant,
-    Refused,
-    RetryReport,
-    RunError,
-    SweepReport,
-    Tool,
-    Unsure,
-)
-from .usage import Limit
+Names are loaded when they are first asked for (PEP 562): who counts lookups does not pay for the ledger.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .audit import Audit, Begun
+    from .errors import (
+        AuditError,
+        AuditIncompatible,
+        AuditMissing,
+        AuditUnavailable,
+        BadDeclaration,
+        BadKey,
+        ClockJumped,
+    )
+    from .keys import ActionKey, CallKey, ChainKey, JsonValue, StepKey
+    from .ledger import (
+        ActionEvent,
+        ActionFailed,
+        ActionView,
+        Approval,
+        BadTool,
+        Call,
+        Failure,
+        Found,
+        Gate,
+        InDoubt,
+        Ledger,
+        LedgerError,
+        LedgerPruned,
+        LedgerUnavailable,
+        LostLease,
+        NotDone,
+        NotExecuted,
+        NotFound,
+        Outcome,
+        OutcomeNotRecorded,
+        Reentrant,
+        Refused,
+        RetryReport,
+        RunError,
+        SweepReport,
+        Tool,
+        Unsure,
+    )
+    from .usage import Limit
 
 __all__ = [
     "ActionEvent",
@@ -86,3 +93,67 @@ __all__ = [
     "Tool",
     "Unsure",
 ]
+
+# Module of this package to the public names that it defines.
+_HOMES = {
+    "audit": (
+        "Audit",
+        "Begun",
+    ),
+    "errors": (
+        "AuditError",
+        "AuditIncompatible",
+        "AuditMissing",
+        "AuditUnavailable",
+        "BadDeclaration",
+        "BadKey",
+        "ClockJumped",
+    ),
+    "keys": (
+        "ActionKey",
+        "CallKey",
+        "ChainKey",
+        "JsonValue",
+        "StepKey",
+    ),
+    "ledger": (
+        "ActionEvent",
+        "ActionFailed",
+        "ActionView",
+        "Approval",
+        "BadTool",
+        "Call",
+        "Failure",
+        "Found",
+        "Gate",
+        "InDoubt",
+        "Ledger",
+        "LedgerError",
+        "LedgerPruned",
+        "LedgerUnavailable",
+        "LostLease",
+        "NotDone",
+        "NotExecuted",
+        "NotFound",
+        "Outcome",
+        "OutcomeNotRecorded",
+        "Reentrant",
+        "Refused",
+        "RetryReport",
+        "RunError",
+        "SweepReport",
+        "Tool",
+        "Unsure",
+    ),
+    "usage": ("Limit",),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value

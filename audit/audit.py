@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from . import export, file_keys, reports, retention, usage
 from .clock import Clock
@@ -20,10 +19,12 @@ from .errors import BadDeclaration
 from .events import Event, Events, Redactor, Seal, VerifyReport
 from .failpoints import failpoint
 from .keys import ChainKey, JsonValue, StepKey
-from .ledger import Gate, Ledger
 from .reports import KeyView, UsageBy, UsageReport
 from .store import Store
 from .usage import ATTEMPTS_CAP, Limit, Usage
+
+if TYPE_CHECKING:
+    from .ledger import Gate, Ledger
 
 __all__ = ["Audit", "Begun"]
 
@@ -79,7 +80,7 @@ class Audit:
         clock: Clock | None = None,
         redactor: Redactor | None = None,
         attempts_cap: int = ATTEMPTS_CAP,
-        gate: Gate | None = None,
+        gate: "Gate | None" = None,
         result_types: Sequence[type] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -98,14 +99,20 @@ class Audit:
         self.ids, chain = file_keys.settle(self.store, id_key, chain_key)
         self.events = Events(self.store, self.ids, chain, redactor=redactor)
         self.usage = Usage(limits, attempts_cap=attempts_cap)
-        self._open_ledger = partial(
-            Ledger, self.store, self.events, self.usage, self.ids,
-            retention=retention, gate=gate, types=result_types, sleep=sleep, reserve=durable,
-        )  # fmt: skip
+
+        def open_ledger() -> "Ledger":
+            from .ledger import Ledger  # whoever only counts calls does not pay for it
+
+            return Ledger(
+                self.store, self.events, self.usage, self.ids,
+                retention=retention, gate=gate, types=result_types, sleep=sleep, reserve=durable,
+            )  # fmt: skip
+
+        self._open_ledger = open_ledger
         self._ledger: Ledger | None = None
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> "Ledger":
         """The action ledger over this file, opened at its first use.
 
         Raises BadDeclaration: the retention is shorter than a run that was opened may take to resume.

@@ -8,7 +8,6 @@ belongs to the open file description, so a forked child must close its copy, or 
 
 import fcntl
 import os
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -42,18 +41,13 @@ class Holders:
         """Makes nothing before the first claim."""
         self._folder = folder / "holders"
         self._clock = clock
-        self._lock = threading.Lock()
-        self._own: tuple[int, str] | None = None
+        self._names: dict[int, str] = {}
 
     def own(self) -> str:
         """The name of this process as a holder; its file is made and locked at the first use in a process."""
-        own = self._own
-        if own is None or own[0] != os.getpid():
-            with self._lock if own is None or own[0] == os.getpid() else threading.Lock():
-                if self._own is None or self._own[0] != os.getpid():
-                    self._own = (os.getpid(), self._make())
-                    self._lock = threading.Lock()
-        return self._own[1] if self._own is not None else ""
+        pid = os.getpid()
+        # Two threads may both be first: one name wins, the other file stays locked and unused until the process ends.
+        return self._names.get(pid) or self._names.setdefault(pid, self._make())
 
     def liveness(self, slot: Slot) -> Liveness:
         """What is known of the holder of a claimed, dispatched or in-doubt slot. Does not write."""

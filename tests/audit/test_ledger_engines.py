@@ -4,6 +4,7 @@
 
 import asyncio
 import importlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -287,3 +288,98 @@ def test_powertools_acts_twice_where_the_ledger_acts_once(make_desk: MakeDesk) -
     for step, note in (("1.0", "words"), ("2.0", "other words")):
         send(audit, desk.tool(lose), step=step, order="ours", note=note)
     assert desk.target.effects("order")["ours",] == 1
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize(("guarded", "effects"), [(False, 2), (True, 1)])
+def test_mcp_a_client_that_times_out_and_a_model_that_calls_again(
+    make_desk: MakeDesk, guarded: bool, effects: int
+) -> None:
+    """The server acts and answers late; the client gives up; the model calls again at its next step.
+
+    In doubt, one effect.
+    """
+    pytest.importorskip("mcp.server.mcpserver", reason="needs mcp")
+    from mcp import Client
+    from mcp.server.mcpserver import MCPServer
+
+    desk = make_desk()
+    audit = desk.open() if guarded else None
+    server = MCPServer("mail")
+
+    @server.tool()
+    async def mail(order: str) -> str:
+        act(desk, None, "")
+        await asyncio.Event().wait()
+        return order
+
+    async def scene() -> list[str]:
+        kinds: list[str] = []
+        async with Client(server) as client:
+
+            async def run(call: Call) -> object:
+                return await client.call_tool("mail", {"order": str(call.args["order"])}, read_timeout_seconds=0.5)
+
+            for turn in range(2):
+                args = {"order": "P-1", "purpose": "refund", "note": f"words {turn}"}
+                if audit is None:
+                    with pytest.raises(Exception, match=r"(?i)timed out|timeout"):
+                        await run(Call(args, "none", 1, 1, 30.0))
+                else:
+                    outcome = await audit.ledger.acall(desk.tool(run), args, workflow="w", step=f"{turn}.0")
+                    kinds.append(outcome.kind)
+        return kinds
+
+    assert set(asyncio.run(scene())) <= {"in_doubt"}
+    assert len(desk.target.acts()) == effects
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize(("guarded", "effects"), [(False, 2), (True, 1)])
+def test_openai_agents_tell_the_model_of_a_timeout_and_it_rewords(
+    make_desk: MakeDesk, guarded: bool, effects: int
+) -> None:
+    """The tool acts and raises TimeoutError, which the model is told; it calls again in other words."""
+    agents = pytest.importorskip("agents", reason="needs openai-agents")
+    from agents.models.interface import Model
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    desk = make_desk()
+    audit = desk.open() if guarded else None
+    turns: list[str] = []
+
+    class Scripted(Model):
+        """Calls the tool twice, in other words each time, then ends."""
+
+        async def get_response(self, *args: object, **options: object) -> object:
+            turns.append(f"words {len(turns)}")
+            if len(turns) > 2:
+                text = ResponseOutputText(annotations=[], text="finished", type="output_text")
+                done = ResponseOutputMessage(
+                    id="m", content=[text], role="assistant", status="completed", type="message"
+                )
+                return agents.ModelResponse(output=[done], usage=agents.Usage(), response_id=None)
+            call = ResponseFunctionToolCall(
+                call_id=f"c{len(turns)}", name="refund", arguments=json.dumps({"note": turns[-1]}), type="function_call"
+            )
+            return agents.ModelResponse(output=[call], usage=agents.Usage(), response_id=None)
+
+        def stream_response(self, *args: object, **options: object) -> object:
+            raise NotImplementedError
+
+    @agents.function_tool
+    def refund(note: str) -> str:
+        """Refund P-1."""
+        if audit is None:
+            act(desk, None, "")
+        else:
+            send(audit, desk.tool(), step=f"{len(turns)}.0", note=note).ack("error")
+        if len(turns) == 1:
+            raise TimeoutError("no answer")
+        return "sent"
+
+    agents.set_tracing_disabled(True)
+    agent = agents.Agent(name="desk", model=Scripted(), tools=[refund])
+    result = asyncio.run(agents.Runner.run(agent, "refund P-1"))
+    assert result.final_output == "finished"
+    assert len(desk.target.acts()) == effects
