@@ -201,21 +201,27 @@ def test_killed_anywhere_and_retried_a_call_is_one(point: str, left: int, folder
 def test_a_cancelled_caller_does_not_part_a_lookup_from_its_bookkeeping(
     tool: LookupTool, searcher: CannedSearcher, audit: Audit
 ) -> None:
-    """The call ends in its own thread; its attempt is closed."""
+    """Neither one that runs nor one that waits: all end in a thread of the tool, and their attempts are closed."""
     entered, go_on = threading.Event(), threading.Event()
     searcher.before = lambda: (entered.set(), go_on.wait(60))
+    steps = ["1", "2", "3", "4"]
 
     async def cancel() -> None:
-        call = asyncio.create_task(tool.alookup({"query": "leave"}, key=key(), principal="local"))
+        calls = [
+            asyncio.create_task(tool.alookup({"query": "leave"}, key=key(step=step), principal="local"))
+            for step in steps
+        ]
         await asyncio.to_thread(entered.wait, 60)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
+        for call in calls:
+            call.cancel()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(end) for end in ends] == [asyncio.CancelledError] * len(steps)
 
     asyncio.run(cancel())
     go_on.set()
     tool.close()
-    assert [attempt.outcome for attempt in audit.show(key().step).attempts] == ["ok"]
+    for step in steps:
+        assert [attempt.outcome for attempt in audit.show(key(step=step).step).attempts] == ["ok"]
 
 
 def _fill(folder: Path, name: str, start: "multiprocessing.synchronize.Barrier", dies_at: int) -> int:
@@ -440,6 +446,28 @@ def test_a_locked_store_fails_closed_before_the_work(folder: Path, searcher: Can
     assert searcher.asked == []
     assert (units(audit), ask(impatient).attempt) == (0, 1)
     impatient.close()
+
+
+def test_a_full_disk_fails_closed_before_the_work(folder: Path, searcher: CannedSearcher) -> None:
+    """SQLite says full at the first page that it cannot have; nothing is counted, and room makes it work again."""
+    store = Audit(folder, durable=False)
+    tool = LookupTool(searcher, store, meter=OPEN)
+    # Of the connection: both threads of the tool open their own, so the file is filled through one of them.
+    with_limit = tool._threads.submit(store.store.connection).result()
+    ask(tool)
+    most = with_limit.execute("PRAGMA page_count").fetchone()[0]
+    with_limit.execute(f"PRAGMA max_page_count = {most}")
+    store.store.connection = lambda: with_limit  # type: ignore[method-assign]  # one connection, the full one
+    codes = []
+    for n in range(400):
+        result = ask(tool, step=f"s{n}")
+        codes.append(result.error.code if result.error else result.status)
+    assert set(codes) == {"ok", "audit_unavailable"}
+    assert len(searcher.asked) == codes.count("ok") + 1
+    with_limit.execute("PRAGMA max_page_count = 1000000")
+    assert ask(tool, step="room").status == "ok"
+    assert store.usage_report().units_total == codes.count("ok") + 2
+    tool.close()
 
 
 def test_an_end_that_cannot_be_recorded_does_not_keep_the_answer_back(

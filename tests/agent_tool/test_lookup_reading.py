@@ -144,19 +144,21 @@ def test_an_index_that_never_loads_ends_a_call_at_its_deadline(tmp_path: Path, a
 def test_closing_ends_the_calls_that_wait_for_the_index(tmp_path: Path, audit: Audit) -> None:
     """Their rows end too; a process need not wait for a model to be able to leave."""
     never, waiting = threading.Event(), threading.Event()
+    loaded: list[bool] = []
 
     def opener() -> Lookup:
         waiting.set()
-        never.wait(60)
+        loaded.append(never.wait(60))
         raise IndexUnavailable("never")
 
-    tool = LookupTool(Index(opener), audit)
+    tool = LookupTool(Index(opener), audit, deadline_s=600)
     results: list[LookupResult] = []
     caller = threading.Thread(target=lambda: results.append(ask(tool)))
     caller.start()
     assert waiting.wait(60)
     tool.close()
     caller.join(60)
+    assert loaded == [], "closing has waited for the loading"
     never.set()
     assert results[0].error.code == "index_unavailable"
     assert [attempt.outcome for attempt in audit.show(key(step="1").step).attempts] == ["index_unavailable"]
