@@ -3,6 +3,9 @@
 ``flock`` on ``writer.lock``: the kernel lets go of it when the holder dies, however it dies, so a lock can never be
 left behind. The holder writes its pid and start time into the file for the message that the second run prints; the text
 is only a message, never evidence of a living holder.
+
+The builder process has a lock of its own, since it may outlive a run that was killed: the next run must not clear away,
+or build again, what that one is still writing.
 """
 
 import fcntl
@@ -16,7 +19,7 @@ from pathlib import Path
 
 from search.errors import IndexLocked
 
-__all__ = ["hold"]
+__all__ = ["hold", "take"]
 
 
 @contextmanager
@@ -39,6 +42,21 @@ def hold(path: Path, *, wait: bool) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def take(path: Path) -> int:
+    """Take the lock of a child process, waiting for the child that has it; return the descriptor.
+
+    ``flock`` belongs to the open file, not to a process: handed to a child and closed here, it is held until the child
+    has ended, whatever becomes of this process.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except BaseException:  # cleans up and raises again: Ctrl-C may end the wait
+        os.close(handle)
+        raise
+    return handle
 
 
 def _sign(handle: int) -> None:

@@ -1,16 +1,18 @@
 """``CURRENT``, the old generations, and what an earlier crash left behind (steps 2 and 8, under the writer lock)."""
 
 import logging
+import os
 import shutil
 from pathlib import Path
 
 from ingest.failpoints import Failpoints
+from ingest.lock import take
 from search.errors import IndexDamaged
 from search.generation import IndexLayout, generation_name
 
 from .durable import replace_file, sync_folder
 
-__all__ = ["PARTIAL", "clear_leftovers", "collect", "next_revision", "point", "recover"]
+__all__ = ["PARTIAL", "builder_lock", "clear_leftovers", "collect", "next_revision", "point", "recover"]
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +24,11 @@ KEPT = 2
 def point(layout: IndexLayout, revision: int) -> None:
     """Tell readers: replace ``CURRENT`` by rename, durable on return (I1)."""
     replace_file(layout.pointer, f"{generation_name(revision)}\n".encode("ascii"))
+
+
+def builder_lock(layout: IndexLayout) -> Path:
+    """Return the file that a builder holds locked while it lives."""
+    return layout.lock.with_name("builder.lock")
 
 
 def next_revision(layout: IndexLayout, published: int) -> int:
@@ -54,7 +61,11 @@ def recover(layout: IndexLayout, revision: int) -> None:
 
 
 def clear_leftovers(layout: IndexLayout) -> None:
-    """Remove half-made generations, and what an earlier collection could not delete."""
+    """Remove half-made generations, and what an earlier collection could not delete.
+
+    Waits for a builder that outlived its run: it ends by itself, and until then it writes what would be removed.
+    """
+    os.close(take(builder_lock(layout)))
     for place, pattern in ((layout.generations, f"*{PARTIAL}"), (layout.trash, "*")):
         for folder in sorted(place.glob(pattern)) if place.is_dir() else ():
             log.info("recover.removed folder=%s", folder.name)

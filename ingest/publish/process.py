@@ -3,6 +3,7 @@
 import base64
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from ingest.lock import take
 from search.errors import NotEnoughSpace, PublishFailed
 from search.identity import ChunkId
 from search.recipe import Recipe
@@ -38,21 +40,29 @@ def encode_upsert(
 
 
 class BuilderProcess:
-    """One builder. Started early, so that it imports the engine while the run still parses and embeds."""
+    """One builder. Started early, so that it imports the engine while the run still parses and embeds.
 
-    def __init__(self) -> None:
+    It alone holds ``lock`` until it has ended, so that the run after a killed one can wait for it.
+    """
+
+    def __init__(self, lock: Path) -> None:
         self._ready = False
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "ingest.publish.builder"],
-            cwd=IMPORT_ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is the run's to handle
-            text=True,
-            encoding="utf-8",
-        )
+        handle = take(lock)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ingest.publish.builder"],
+                cwd=IMPORT_ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                pass_fds=(handle,),
+                start_new_session=True,  # Ctrl-C is the run's to handle
+                text=True,
+                encoding="utf-8",
+            )
+        finally:
+            os.close(handle)
 
     @property
     def pid(self) -> int:

@@ -24,7 +24,7 @@ from search.identity import RecipeId
 from search.recipe import Recipe
 
 from .clone import allocated_bytes
-from .pointer import collect, next_revision, point
+from .pointer import builder_lock, collect, next_revision, point
 from .process import BuilderProcess, encode_upsert
 
 __all__ = ["Published", "Publisher"]
@@ -60,7 +60,7 @@ class Publisher:
     def prepare(self) -> None:
         """Start the builder process ahead of time; it waits for its work."""
         if self._builder is None:
-            self._builder = BuilderProcess()
+            self._builder = BuilderProcess(builder_lock(self._layout))
 
     def wait_until_ready(self) -> None:
         """Wait until the builder process has started. Raises ``PublishFailed`` when it died."""
