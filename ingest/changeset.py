@@ -53,12 +53,12 @@ def fallen_sources(
     """Return the sources that are indexed now and would not be after this run, though they are still there."""
     fallen: set[bytes] = set()
     for item in plan.items:
-        before = catalog.sources.get(item.path)
+        before = catalog.sources.get(item.previous or item.path)
         if before is None or before.status != "indexed" or item.row is None or item.row.document_id is None:
             continue
         document = documents.get(item.row.document_id)
         if item.row.status == PENDING and document is not None and document.status != "indexed":
-            fallen.add(item.path)
+            fallen.add(before.path)
     return frozenset(fallen)
 
 

@@ -9,7 +9,8 @@ from search.recipe import Recipe
 from search.records import Chunk
 
 from .catalog.changes import DocumentRow, pack_text
-from .chunking import Tokenizer, chunk
+from .chunking.chunker import chunk
+from .chunking.scale import Tokenizer
 from .failpoints import Failpoints
 from .observation import Observer
 from .parsing.document import Document

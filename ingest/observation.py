@@ -1,11 +1,12 @@
 """Steps 3 and 4: what is on the disk, compared with what the catalog knows. Writes nothing."""
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from search.identity import DocumentId, RecipeId
+from search.identity import DocumentId, RecipeId, digest
 from search.settings import Settings, secret
 
 from .guard import Guard
@@ -56,7 +57,7 @@ class Observer:
     def __init__(self, settings: Settings, options: RunOptions) -> None:
         self._options = options
         self._detection: Detection = "hash" if options.rehash else settings.change_detection  # type: ignore[assignment]  # settings allow these words only
-        self._rules = Rules(
+        self.rules = Rules(
             include=settings.include,
             exclude=settings.exclude,
             hidden=settings.hidden,
@@ -82,7 +83,7 @@ class Observer:
     ) -> Observed:
         """Walk the roots, and hash the sources whose stat tuples prove nothing. Does not write."""
         progress.step("scan")
-        found = scan(self._options.roots, rules=self._rules, known_roots=list(known_roots), now_ns=now_ns)
+        found = scan(self._options.roots, rules=self.rules, known_roots=list(known_roots), now_ns=now_ns)
         progress.step("hash")
         wanted = to_hash(found, catalog, detection=self._detection)
         return Observed(found, hash_sources(wanted, limit_of=self._limit_of), catalog)
@@ -112,6 +113,13 @@ class Observer:
             retry=("quarantined",) if self._options.retry_quarantined else (),
             fallen=fallen,
         )
+
+    def key(self, recipe: RecipeId, known_roots: Collection[Root]) -> str:
+        """Return what decides, beside the disk and the catalog's revision, what a run has to do: 64 hex digits."""
+        roots = sorted(os.path.realpath(os.fsencode(root)) for root in self._options.roots)
+        known = sorted((os.fsencode(root.path), root.name.encode("utf-8", "surrogatepass")) for root in known_roots)
+        facts = (repr(roots), repr(known), repr(self.rules), self._detection, self.failure_key(recipe))
+        return digest(fact.encode("utf-8", "surrogatepass") for fact in facts)
 
     def fingerprint(self, kind: str, recipe: RecipeId) -> str:
         """Return what shapes the chunks of a document of this kind: readers, and the recipe they are cut by."""

@@ -12,21 +12,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from search.embedding import load_embedder
 from search.errors import UsageError
 from search.generation import IndexLayout
 from search.identity import DocumentId, new_run_id
 from search.recipe import Recipe
 from search.settings import Settings, cache_folder
-from search.sparse import SparseEncoder
 
 from . import lock
 from .catalog import state
 from .catalog.changes import DocumentRow, refresh
 from .catalog.database import Catalog
 from .changeset import changes_of, fallen_sources, touched_rows
-from .documents import DocumentStage
-from .embedding import EmbeddingStage
 from .failpoints import Failpoints
 from .observation import Observed, Observer, RunOptions
 from .plan import CatalogState, IngestPlan
@@ -38,6 +34,8 @@ from .record import record_run
 from .report import RunReport
 from .reporting import count_chunks, count_sources, list_sources
 from .sources import Failure
+from .space import naming_a_full_disk
+from .witness import Witness, keep, look, vouches
 
 __all__ = ["dry_run", "roots_of", "run"]
 
@@ -56,7 +54,7 @@ def run(settings: Settings, options: RunOptions, progress: Progress) -> RunRepor
     """
     layout = IndexLayout(settings.home)
     failpoints = Failpoints()
-    with lock.hold(layout.lock, wait=options.wait):  # step 1
+    with naming_a_full_disk(layout.home), lock.hold(layout.lock, wait=options.wait):  # step 1
         failpoints.reach("lock")
         catalog = Catalog.open(layout.catalog)
         try:
@@ -138,6 +136,11 @@ class Run:
         return self._report
 
     def _steps(self, recipe: Recipe) -> None:
+        with self._timed("look"):
+            witness = self._look(recipe)
+            if witness is not None and vouches(self._catalog, witness, self._report):
+                count_chunks(self._report, self._catalog, None)
+                return
         with self._timed("scan"):
             observed = self._observe()  # step 3
         self._failpoints.reach("scan")
@@ -165,11 +168,30 @@ class Run:
         count_sources(self._report, plan, observed.scan)
         count_chunks(self._report, self._catalog, published)
         list_sources(self._report, self._catalog, plan, observed.scan, changes)
+        if witness is not None and published is None and _is_all_the_same(plan, observed):
+            keep(self._catalog, witness, self._report)
+
+    def _look(self, recipe: Recipe) -> Witness | None:
+        """Look at the roots at a glance, unless this run is asked to look closer."""
+        options = self._options
+        if options.rehash or options.rebuild or options.retry_quarantined or options.allow_removals is not None:
+            return None
+        self._progress.step("scan")
+        seen = look(options.roots, self._observer.rules, now_ns=time.time_ns())
+        known = state.known_roots(self._catalog)
+        return None if seen is None else Witness(self._observer.key(recipe.recipe_id, known), seen)
 
     def _read(
         self, plan: IngestPlan, observed: Observed, recipe: Recipe
     ) -> tuple[IngestPlan, Observed, Mapping[DocumentId, DocumentRow]]:
         """Parse, chunk and embed what the plan asks for; return the plan that holds now that this is known."""
+        # Only a run that has something to read pays for numpy, the parsers' pool and the encoders.
+        from search.embedding import load_embedder
+        from search.sparse import SparseEncoder
+
+        from .documents import DocumentStage
+        from .embedding import EmbeddingStage
+
         self._publisher.prepare()
         embedder = load_embedder(
             recipe.embedding.model, threads=self._settings.embed_threads, cache=cache_folder(), allow_download=True
@@ -248,6 +270,13 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _is_all_the_same(plan: IngestPlan, observed: Observed) -> bool:
+    """True when every source in scope was seen, and is what the catalog says; nothing waits for another run."""
+    scan = observed.scan
+    waiting = plan.stale or plan.withheld or scan.errors or scan.unobserved or scan.gone
+    return not waiting and all(verdict == "same" or not count for verdict, count in plan.counts.items())
 
 
 def _now_ms() -> int:

@@ -9,7 +9,7 @@ from search.recipe import Recipe, require_equal
 from search.settings import Settings, cache_folder
 from search.sparse import sparse_spec
 
-from .chunking import CHUNKER_VERSION, Sizes
+from .chunking.sizes import CHUNKER_VERSION, Sizes
 
 __all__ = ["recipe_for", "sizes_of"]
 

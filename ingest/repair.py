@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from search.embedding import load_embedder
 from search.errors import GroundedError, IndexMissing
-from search.generation import IndexLayout, Manifest
+from search.generation import IndexLayout
 from search.identity import ChunkId
 from search.recipe import Recipe
 from search.records import Chunk
@@ -19,6 +19,8 @@ from .failpoints import Failpoints
 from .progress import Progress
 from .publish.pointer import clear_leftovers, point, recover
 from .publish.publisher import Publisher
+from .space import naming_a_full_disk
+from .verify.checks import generation
 
 __all__ = ["RepairReport", "repair"]
 
@@ -64,7 +66,7 @@ def repair(settings: Settings, progress: Progress, *, recompute: bool, wait: boo
     layout = IndexLayout(settings.home)
     if not layout.catalog.exists():
         raise IndexMissing(f"index {settings.home}: no catalog to repair from; make it with `ingest FOLDER`")
-    with lock.hold(layout.lock, wait=wait):
+    with naming_a_full_disk(layout.home), lock.hold(layout.lock, wait=wait):
         catalog = Catalog.open(layout.catalog)
         try:
             recipe = catalog.recipe
@@ -106,17 +108,10 @@ def _repair(
 
 
 def _is_sound(layout: IndexLayout, catalog: Catalog) -> bool:
-    """True when generation, manifest and catalog agree, byte for byte and id for id."""
-    folder = layout.generation(catalog.generation or "")
-    try:
-        manifest = Manifest.read(folder)
-    except GroundedError:
-        return False
-    extra = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - manifest.files.keys()
-    if len(extra) > 1 or any(manifest.differing(folder)) or manifest.revision != catalog.revision:
-        return False
+    """True when ``verify --full`` would find nothing wrong with the generation, nor a point too many or too few."""
     (loose,) = catalog.connection.execute(LOOSE).fetchone()
-    return loose == 0 and manifest.chunks == _points(catalog)
+    checks = generation(layout.generation(catalog.generation or ""), catalog, full=True)
+    return loose == 0 and all(check.ok for check in checks)
 
 
 def _recompute(settings: Settings, catalog: Catalog, recipe: Recipe, failpoints: Failpoints, progress: Progress) -> int:

@@ -224,7 +224,10 @@ def _write_document(catalog: Catalog, document: DocumentRow) -> None:
     )  # fmt: skip
     connection.executemany(
         "INSERT INTO chunks(chunk_id, context, text, n_tokens, text_hash) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT(chunk_id) DO NOTHING",
+        # One id means one text (I3), so that nothing is written here unless the row was damaged.
+        "ON CONFLICT(chunk_id) DO UPDATE SET context = excluded.context, text = excluded.text, "
+        "n_tokens = excluded.n_tokens, text_hash = excluded.text_hash WHERE (context, text, n_tokens, text_hash) "
+        "<> (excluded.context, excluded.text, excluded.n_tokens, excluded.text_hash)",
         [
             (chunk.chunk_id, chunk.context, chunk.text, chunk.n_tokens, text_hash(chunk.context, chunk.text))
             for chunk, _ in document.chunks

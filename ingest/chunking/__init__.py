@@ -8,9 +8,3 @@ The idea is that of content-defined chunking in backup programs (Muthitacharoen,
 network file system"; the choice by local maximum is Bjorner, Blass & Gurevich 2010), applied to sentences and headings
 in place of bytes.
 """
-
-from .chunker import CHUNKER_VERSION, chunk
-from .context import embedding_text
-from .sizes import Sizes, Tokenizer
-
-__all__ = ["CHUNKER_VERSION", "Sizes", "Tokenizer", "chunk", "embedding_text"]

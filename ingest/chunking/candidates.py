@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from ingest.parsing.document import Block, Part
 
 from .regions import Region
+from .scale import TokenScale
 from .sentences import ends_sentence, sentence_starts
-from .sizes import Sizes, TokenScale
+from .sizes import Sizes
 from .tables import is_header_row
 from .words import breakable, word_starts
 

@@ -9,20 +9,21 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ingest.parsing.document import Document
+from search.embedding import passage_text
 from search.identity import chunk_id
 from search.records import Chunk, Location
 
 from .anchors import anchors, priority
 from .candidates import WORD, Candidates
-from .context import Outline, embedding_text
+from .context import Outline
 from .gaps import split
 from .place import Places
 from .regions import Region, regions
-from .sizes import Sizes, Tokenizer, TokenScale
+from .scale import Tokenizer, TokenScale
+from .sizes import Sizes
 
-__all__ = ["CHUNKER_VERSION", "chunk"]
+__all__ = ["chunk"]
 
-CHUNKER_VERSION = "cdc-1"
 # A passage whose parts, counted apart, come this near to the limit is counted again as a whole. Cut at white space,
 # counts of parts and of the whole differ by the line breaks of the context and a merge or two.
 CHECK_MARGIN = 12
@@ -124,7 +125,7 @@ class _Chunker:
         if self._whole_words(offset, offset + len(text)) and context_size + size + CHECK_MARGIN <= room:
             return context, context_size + size, 0
         while True:
-            n_tokens = len(self._tokenizer.token_ends(embedding_text(context, text)))
+            n_tokens = len(self._tokenizer.token_ends(passage_text(context, text)))
             if n_tokens <= room or not context:
                 return context, n_tokens, n_tokens - room
             line_tokens //= 2

@@ -10,18 +10,13 @@ from collections.abc import Sequence
 from ingest.parsing.document import Block, Document
 
 from .regions import Region
-from .sizes import Tokenizer, clip
+from .scale import Tokenizer, clip
 from .tables import header_text, is_header_row
 
-__all__ = ["Outline", "embedding_text"]
+__all__ = ["Outline"]
 
 # Headings in a context, and in the heading path of a location.
 CONTEXT_HEADINGS, PATH_HEADINGS = 2, 6
-
-
-def embedding_text(context: str, text: str) -> str:
-    """Return what is embedded and counted for a passage: its context, a line break, its text."""
-    return f"{context}\n{text}" if context else text
 
 
 class Outline:

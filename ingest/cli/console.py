@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:  # rich costs 0.1 s, and scripts that take JSON need none of it
+    from rich.table import Table
 
 __all__ = ["note", "print_json", "table", "write_table"]
 
@@ -17,8 +18,11 @@ def print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
-def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
+def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = None) -> "Table":
     """Return a table; what cells hold is text, never markup."""
+    from rich.table import Table
+    from rich.text import Text
+
     named = any(columns)
     made = Table(*columns, title=title, box=None, pad_edge=False, show_header=named, header_style="bold")
     for row in rows:
@@ -26,8 +30,10 @@ def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = N
     return made
 
 
-def write_table(made: Table) -> None:
+def write_table(made: "Table") -> None:
     """Print a table to stdout: as wide as the terminal, as wide as it likes when piped."""
+    from rich.console import Console
+
     console = Console(file=sys.stdout, highlight=False)
     if not console.is_terminal:
         console = Console(file=sys.stdout, highlight=False, width=1000)

@@ -1,11 +1,11 @@
 """``ingest run``: options, and what the terminal shows of a run."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from ingest import pipeline
 from ingest.guard import ALL
@@ -17,7 +17,6 @@ from search.errors import ExitCode, UsageError
 from search.generation import IndexLayout
 from search.settings import Settings
 
-from .bar import Bar
 from .console import note, print_json, table, write_table
 from .options import Common, common_options
 
@@ -131,11 +130,14 @@ def _roots(settings: Settings, given: tuple[Path, ...]) -> tuple[Path, ...]:
 
 @contextlib.contextmanager
 def _progress(common: Common) -> Iterator[Progress]:
-    console = Console(stderr=True)
-    if common.quiet or not console.is_terminal:
+    if common.quiet or not sys.stderr.isatty():
         yield Silent()
         return
-    with Bar(console) as bar:
+    from rich.console import Console  # only for somebody who watches
+
+    from .bar import Bar
+
+    with Bar(Console(stderr=True)) as bar:
         yield bar
 
 

@@ -1,7 +1,6 @@
 """The run's handle on the builder process: starts it, feeds it, and turns every way it can end into one clear error."""
 
 import base64
-import errno
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from ingest.lock import take
+from ingest.space import FULL
 from search.errors import NotEnoughSpace, PublishFailed
 from search.identity import ChunkId
 from search.recipe import Recipe
@@ -138,7 +138,7 @@ class BuilderProcess:
                 "Free some space and run again"
             )
         message: Mapping[str, object] = json.loads(answer) if answer.strip() else {}
-        if message.get("errno") in {errno.ENOSPC, errno.EDQUOT} or message.get("kind") == NotEnoughSpace.kind:
+        if message.get("errno") in FULL or message.get("kind") == NotEnoughSpace.kind:
             return NotEnoughSpace("publish: the disk is full; the old generation stands. Free some space and run again")
         if message:
             return PublishFailed(f"publish: {message['message']}; the old generation stands. Run again")

@@ -6,11 +6,9 @@ commit: that is the one visible change. ``CURRENT`` follows it, and recovery rep
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ingest.catalog import changes as catalog_changes
 from ingest.catalog import projection
@@ -18,6 +16,7 @@ from ingest.catalog.changes import CatalogChanges
 from ingest.catalog.database import Catalog
 from ingest.catalog.projection import PointChange, Projected, Totals
 from ingest.failpoints import Failpoints
+from ingest.space import free_bytes
 from search.errors import IndexDamaged, NotEnoughSpace
 from search.generation import IndexLayout, generation_name
 from search.identity import RecipeId
@@ -184,14 +183,9 @@ class Publisher:
         if base is not None:
             expected += allocated_bytes(self._layout.generation(base))
         needed = 2 * expected + self._margin
-        free = _free_bytes(self._layout.generations)
+        free = free_bytes(self._layout.generations)
         if free < needed:
             raise NotEnoughSpace(
                 f"index {self._layout.home}: {free >> 20} MB free, the next generation may need {needed >> 20} MB; "
                 "free some space and run again. Nothing was changed"
             )
-
-
-def _free_bytes(folder: Path) -> int:
-    state = os.statvfs(folder)
-    return state.f_bavail * state.f_frsize

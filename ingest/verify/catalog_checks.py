@@ -10,7 +10,6 @@ from .findings import Check, check
 
 __all__ = ["integrity", "points", "rows"]
 
-RUN = "ingest run FOLDER"
 REPAIR = "ingest repair"
 REBUILD = "ingest run --rebuild FOLDER"
 
@@ -73,7 +72,7 @@ def rows(catalog: Catalog) -> Iterator[Check]:
         _contradictions(catalog),
         fine="the catalog's rows agree with each other",
         wrong="rows of the catalog contradict others",
-        remedy=f"{REPAIR}, then {RUN}",
+        remedy=REBUILD,
     )
     lacking = catalog.connection.execute(
         "SELECT DISTINCT l.chunk_id FROM locations l WHERE NOT EXISTS "

@@ -18,7 +18,7 @@ from search.settings import Settings
 from . import catalog_checks, content_checks, source_checks
 from .findings import Check, VerifyReport, check
 
-__all__ = ["verify"]
+__all__ = ["generation", "verify"]
 
 REPAIR = "ingest repair"
 
@@ -46,22 +46,27 @@ def _checks(
         return
     folder = layout.generation(catalog.generation)
     yield _pointer(layout, catalog.generation)
-    try:
-        manifest = Manifest.read(folder)
-    except GroundedError as error:
-        yield Check("manifest", "error", False, str(error), REPAIR)
-    else:
-        yield _manifest(catalog, manifest)
-        files = _files(folder, manifest, full=full)
-        yield files
-        if files.ok:
-            yield from _points(folder, catalog, full=full)
+    yield from generation(folder, catalog, full=full)
     yield from catalog_checks.rows(catalog)
     yield source_checks.on_disk(catalog)
     if full:
         yield content_checks.texts(catalog)
         yield content_checks.vectors(catalog, settings)
         yield source_checks.parsed_again(catalog, observer)
+
+
+def generation(folder: Path, catalog: Catalog, *, full: bool) -> Iterator[Check]:
+    """Check one generation against the catalog: manifest, files, points. Does not write."""
+    try:
+        manifest = Manifest.read(folder)
+    except GroundedError as error:
+        yield Check("manifest", "error", False, str(error), REPAIR)
+        return
+    yield _manifest(catalog, manifest)
+    files = _files(folder, manifest, full=full)
+    yield files
+    if files.ok:
+        yield from _points(folder, catalog, full=full)
 
 
 def _pointer(layout: IndexLayout, current: str) -> Check:

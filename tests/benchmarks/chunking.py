@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer as TokenizerFile
 
-from ingest.chunking import Sizes, Tokenizer, chunk
+from ingest.chunking.chunker import chunk
+from ingest.chunking.scale import Tokenizer
+from ingest.chunking.sizes import Sizes
 from ingest.parsing.document import Block, Document
 from ingest.parsing.markdown import read
 from ingest.parsing.registry import ReaderInput

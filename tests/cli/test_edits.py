@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest.chunking import Sizes, Tokenizer, chunk
+from ingest.chunking.chunker import chunk
+from ingest.chunking.scale import Tokenizer
+from ingest.chunking.sizes import Sizes
 from ingest.parsing.document import Document
 from ingest.parsing.reading import read_document
 from search.embedding import load_embedder

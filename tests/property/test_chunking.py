@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ingest.chunking import Sizes, chunk, embedding_text
+from ingest.chunking.chunker import chunk
+from ingest.chunking.sizes import Sizes
 from ingest.parsing.document import Block, BlockKind, Document, Part, PartKind
+from search.embedding import passage_text
 
 SIZES = Sizes.for_limit(114)
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=50)
@@ -78,7 +80,7 @@ def test_every_passage_fits_the_limit_and_the_sizes(document: Document) -> None:
     """Special tokens, context and text fit the model; the text alone fits the greatest size."""
     tokenizer = WordTokenizer()
     for passage, _ in chunk(document, tokenizer, SIZES):
-        counted = len(tokenizer.token_ends(embedding_text(passage.context, passage.text)))
+        counted = len(tokenizer.token_ends(passage_text(passage.context, passage.text)))
         assert counted + SIZES.special <= SIZES.limit
         assert len(tokenizer.token_ends(passage.text)) <= SIZES.max
 

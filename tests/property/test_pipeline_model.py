@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from ingest import pipeline
 from ingest.catalog.database import Catalog
 from ingest.export import export
-from ingest.observation import RunOptions
+from ingest.observation import Observer, RunOptions
 from ingest.progress import Silent
 from ingest.report import RunReport
+from ingest.verify import verify
 from search.generation import IndexLayout
 from search.recipe import EmbeddingSpec
 from search.settings import Settings, load
@@ -105,7 +106,7 @@ def embedders(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
     def fake_spec(model: str, **_: object) -> EmbeddingSpec:
         return FAKE_SPEC
 
-    monkeypatch.setattr("ingest.pipeline.load_embedder", fake_embedder)
+    monkeypatch.setattr("search.embedding.load_embedder", fake_embedder)
     monkeypatch.setattr("ingest.recipes.spec_of", fake_spec)
     monkeypatch.setenv("GROUNDED_WORKERS", "1")
     return made
@@ -143,7 +144,10 @@ def state_of(home: Path) -> list[str]:
 def test_any_history_ends_in_the_state_of_a_fresh_index(
     history: list[list[Step]], embedders: list[FakeEmbedder], tmp_path: Path
 ) -> None:
-    """Runs between changes leave no trace: the export is that of the last state; one more run writes nothing."""
+    """Runs between changes leave no trace: the export is that of the last state; one more run writes nothing.
+
+    And the generation holds exactly the chunks of that state.
+    """
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     docs = folder / "docs"
     docs.mkdir()
@@ -163,4 +167,6 @@ def test_any_history_ends_in_the_state_of_a_fresh_index(
 
     ingest(fresh, docs)
     assert state == state_of(fresh)
+    report = verify(given_settings(kept), Observer(given_settings(kept), RunOptions(roots=())), full=False)
+    assert [check.message for check in report.checks if not check.ok] == []
     shutil.rmtree(folder)

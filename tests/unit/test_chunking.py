@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ingest.chunking import Sizes, chunk, embedding_text
+from ingest.chunking.chunker import chunk
+from ingest.chunking.sizes import Sizes
 from ingest.parsing.document import Block, BlockKind, Document, Part
+from search.embedding import passage_text
 from search.errors import UsageError
 from search.identity import chunk_id
 from search.records import Chunk, Location
@@ -397,7 +399,7 @@ def test_what_exceeds_the_limit_when_counted_whole_is_split_again() -> None:
     sizes = Sizes(limit=50, special=2, max=45, target=40, floor=15, window=39)
     pairs = chunk(document, tokenizer, sizes)
     for passage, _ in pairs:
-        assert len(tokenizer.token_ends(embedding_text(passage.context, passage.text))) <= sizes.limit - sizes.special
+        assert len(tokenizer.token_ends(passage_text(passage.context, passage.text))) <= sizes.limit - sizes.special
     assert "".join(passage.text for passage, _ in pairs).count(".") == 12
 
 

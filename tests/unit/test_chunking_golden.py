@@ -9,7 +9,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.chunking import CHUNKER_VERSION, Sizes, chunk
+from ingest.chunking.chunker import chunk
+from ingest.chunking.sizes import CHUNKER_VERSION, Sizes
 from ingest.parsing.document import Block, BlockKind, Document
 
 # A passage of at most 64 tokens, so that short texts have several.

@@ -5,7 +5,9 @@ import random
 
 import pytest
 
-from ingest.chunking import Sizes, chunk, embedding_text
+from ingest.chunking.chunker import chunk
+from ingest.chunking.sizes import Sizes
+from search.embedding import passage_text
 from tests.benchmarks.chunking import ModelTokenizer, generated, markdown, plain
 
 pytestmark = pytest.mark.model
@@ -41,7 +43,7 @@ def test_context_and_text_fit_the_model_with_its_special_tokens(
     pairs = chunk(markdown(text) if name == "markdown" else plain(text), tokenizer, Sizes.for_limit(limit))
     assert len(pairs) > 3
     for passage, _ in pairs:
-        counted = len(tokenizer.token_ends(embedding_text(passage.context, passage.text)))
+        counted = len(tokenizer.token_ends(passage_text(passage.context, passage.text)))
         assert counted + 2 <= limit
         assert passage.n_tokens >= counted
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ingest.chunking.anchors import anchors, priority
 from ingest.chunking.gaps import split
+from ingest.chunking.scale import TokenScale
 from ingest.chunking.sentences import ends_sentence, sentence_starts
-from ingest.chunking.sizes import TokenScale
 from ingest.chunking.words import inner_cuts
 
 
