@@ -13,6 +13,7 @@ from search.identity import DocumentId
 
 from .draft import Detection, Draft, Hashes, draft, to_hash
 from .guard import Guard, Loss, Withheld, refusals
+from .parsing.registry import richest_kind
 from .seen import Scan, Scope, Seen
 from .verdicts import (
     PENDING,
@@ -43,8 +44,6 @@ __all__ = [
     "to_hash",
 ]
 
-# What a name suggests when it suggests nothing richer.
-PLAIN = "text"
 
 
 def plan(
@@ -91,8 +90,8 @@ class _Kinds:
         return self.of_name(path.rpartition(b"/")[2])
 
     def richest(self, paths: Iterable[bytes]) -> str:
-        """Return the richest kind that any of the names suggests: a structured one before text, ties by name."""
-        return min((self.suggested(path) for path in paths), key=lambda kind: (kind == PLAIN, kind))
+        """Return the richest kind that any of the names suggests."""
+        return richest_kind(self.suggested(path) for path in paths)
 
     def misnamed(self, catalog: CatalogState) -> set[DocumentId]:
         """Return the documents that some name suggests another kind for than the one they were parsed as.
