@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -118,15 +119,21 @@ class Child(Generic[T]):
     def result(self) -> T:
         """What the function returned. Raises RuntimeError when it raised or was killed."""
         value = self._receive("done")
-        self._process.join(PATIENCE_S)
+        self.ended()
         return value  # type: ignore[return-value]  # the pipe is untyped; the child sends what fn returned
 
     def ended(self) -> int:
         """Wait for the end: 0 returned, 1 raised, -9 killed."""
-        self._process.join(PATIENCE_S)
         if self._process.exitcode is None:
-            raise RuntimeError(f"child {self.pid}: still running after {PATIENCE_S:.0f} s")
-        return self._process.exitcode
+            # Not join with a timeout: that waits for a pipe which grandchildren inherit, and so for their end, too.
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if not connection.wait([descriptor], PATIENCE_S):
+                    raise RuntimeError(f"child {self.pid}: still running after {PATIENCE_S:.0f} s")
+            finally:
+                os.close(descriptor)
+            self._process.join()
+        return self._process.exitcode if self._process.exitcode is not None else -1
 
     def _receive(self, expected: str) -> object:
         if not self._answers.poll(PATIENCE_S):
@@ -160,7 +167,7 @@ def run_child(
     child: Child[T] = Child(process, ours)
     try:
         yield child
-        process.join(PATIENCE_S)
+        child.ended()
     finally:
         if process.is_alive():
             process.kill()

@@ -80,6 +80,12 @@ MUTANTS = (
         (f"{CRASHES}::test_row_44_unknown_stays_unknown_whatever_the_resend_says",),
     ),
     Mutant(
+        "lock closed in forked children",
+        "ledger/holders.py",
+        (("os.register_at_fork(after_in_child=_close_in_child)\n", ""),),
+        (f"{CRASHES}::test_row_21_a_child_that_outlives_its_parent_does_not_keep_it_alive",),
+    ),
+    Mutant(
         "bindings",
         "ledger/binding.py",
         (('bind(tx, request, slot)\n        return Bound(slot, "rebound")', 'return Bound(slot, "rebound")'),),
