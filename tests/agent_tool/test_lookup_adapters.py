@@ -1,5 +1,6 @@
 """The adapters: one suite over all shapes, then each against the real package where it is installed."""
 
+import asyncio
 import json
 import os
 import signal
@@ -213,7 +214,7 @@ def test_a_pydantic_ai_agent_counts_parallel_calls_apart_and_a_resume_once(tool:
     made = Tool.from_schema(function, **pydantic_ai.definition(), takes_ctx=True)
     agent = Agent(FunctionModel(model), deps_type=str, tools=[made])
     for _ in range(2):
-        assert agent.run_sync("How much leave?", deps="req-9").output == "done"
+        assert asyncio.run(agent.run("How much leave?", deps="req-9")).output == "done"
     audit = Audit(tmp_path / "audit", create=False)
     assert [str(event.key) for event in audit.tail()] == ["req-9:1.0", "req-9:1.1"]
     assert audit.usage_report().units_total == 2
