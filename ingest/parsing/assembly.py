@@ -32,6 +32,11 @@ class Assembly:
         self._is_apart = True
 
     @property
+    def has_text(self) -> bool:
+        """True once a block was added."""
+        return bool(self._blocks)
+
+    @property
     def first_heading(self) -> str | None:
         """The first heading, if it is of level 1: what stands for a title where the format names none."""
         first = next((block for block in self._blocks if block.kind == "heading"), None)

@@ -16,6 +16,7 @@ MAX_MEMBER_BYTES = 1 << 20
 MIMETYPES = {
     "application/epub+zip": "epub",
     "application/vnd.oasis.opendocument.text": "odt",
+    "application/vnd.oasis.opendocument.text-template": "odt",
     "application/vnd.oasis.opendocument.spreadsheet": "ods",
     "application/vnd.oasis.opendocument.presentation": "odp",
 }
@@ -23,11 +24,16 @@ MAIN_PARTS = (
     ("wordprocessingml.document.main+xml", "docx"),
     ("wordprocessingml.template.main+xml", "docx"),
     ("ms-word.document.macroenabled.main+xml", "docm"),
+    ("ms-word.template.macroenabledtemplate.main+xml", "docm"),
     ("spreadsheetml.sheet.main+xml", "xlsx"),
+    ("spreadsheetml.template.main+xml", "xlsx"),
     ("ms-excel.sheet.macroenabled.main+xml", "xlsm"),
+    ("ms-excel.template.macroenabled.main+xml", "xlsm"),
     ("ms-excel.sheet.binary.macroenabled.main", "xlsb"),
     ("presentationml.presentation.main+xml", "pptx"),
     ("presentationml.slideshow.main+xml", "pptx"),
+    ("presentationml.template.main+xml", "pptx"),
+    ("ms-powerpoint.slideshow.macroenabled.main+xml", "pptm"),
     ("ms-powerpoint.presentation.macroenabled.main+xml", "pptm"),
 )
 # The first that is there counts: an encrypted package has no other, and mail may hold any of the rest.

@@ -71,8 +71,10 @@ SIGNATURES = (
 )
 # Kinds whose files hold a document, so that other content under such a name means damage or a wrong download.
 DOCUMENTS = frozenset(
-    {"pdf", "docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm", "odt", "ods", "odp", "epub"}
+    {"pdf", "docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm", "odt", "ods", "odp", "epub", "msg", "rtf"}
 )  # fmt: skip
+# Text to look at, whose parts have encodings of their own; only the name tells. The reader refuses what has no headers.
+MAIL = frozenset({"eml", "mbox"})
 # Text kinds that no content of theirs begins like a page: a login page that was saved as data, XHTML named .xml.
 MAY_BE_HTML = frozenset({"text", "csv", "json", "jsonl", "ipynb", "xml"})
 ENCRYPTED_WHEN_OLE = frozenset({"docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm"})
@@ -118,7 +120,7 @@ def _found(content: bytes, kind: str) -> tuple[str, str] | None:
         return found, WITHOUT_READER[found][0] if found in WITHOUT_READER else f"a {found} file"
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         found = ole_kind(content)
-        return found, "an Office file" if found == "encrypted" else WITHOUT_READER[found][0]
+        return found, WITHOUT_READER[found][0] if found in WITHOUT_READER else "an Office file"
     if head.startswith(b"{\\rtf"):
         return "rtf", "a rich text file"
     plain = _plain(head)
@@ -148,7 +150,7 @@ def _plain(head: bytes) -> bytes:
 
 def _unsigned(content: bytes, kind: str, name: str) -> str:
     """Decide for a content that shows no kind by itself: text, or something that only its name tells."""
-    if is_text_kind(kind):
+    if is_text_kind(kind) or kind in MAIL:
         return kind
     if kind in VAGUE or kind not in (WITHOUT_READER.keys() | DOCUMENTS):
         return "text"

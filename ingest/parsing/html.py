@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from .decode import decode
 from .document import Document
 from .headings import MAX_HEADING_CHARS
-from .html_blocks import render
+from .html_blocks import Rendered, render
 from .html_events import Event, events
 from .normalise import collapse, deceptive_warnings, normalise
 from .registry import ReaderInput
 
-__all__ = ["read"]
+__all__ = ["declared_encoding", "read", "read_page"]
 
 # The standard wants the declaration within the first KiB; some pages have long comments before it.
 DECLARATION_WITHIN = 1 << 12
@@ -49,24 +49,34 @@ MAIN_SHARE = 0.5
 
 def read(task: ReaderInput) -> Document:
     """Return the document. Title: the ``title`` element, else the first ``h1``."""
-    declared = DECLARED.search(task.content[:DECLARATION_WITHIN])
     decoded = decode(
         task.content,
-        declared=(declared[1] or declared[2]).decode("ascii") if declared else None,
+        declared=declared_encoding(task.content),
         fallback_encoding=task.options.fallback_encoding,
     )
-    page = events(decoded.text, lenient=task.use_fallback)
-    rendered = render(_main(list(_visible(page))))
+    title, rendered = read_page(decoded.text, lenient=task.use_fallback)
     first = next((block for block in rendered.blocks if block.kind == "heading" and block.level == 1), None)
     return Document(
         kind=task.kind,
         reader=task.reader,
         text=rendered.text,
         blocks=rendered.blocks,
-        title=_title(page) or (first.heading if first else None),
+        title=title or (first.heading if first else None),
         meta=decoded.meta(),
         warnings=decoded.warnings + deceptive_warnings(rendered.deceptive),
     )
+
+
+def read_page(source: str, *, lenient: bool = False) -> tuple[str | None, Rendered]:
+    """Return the title element of a page and its text with blocks: for readers whose format holds or becomes HTML."""
+    page = events(source, lenient=lenient)
+    return _title(page), render(_main(list(_visible(page))))
+
+
+def declared_encoding(content: bytes) -> str | None:
+    """Return the encoding that a page or its XML declaration names."""
+    declared = DECLARED.search(content[:DECLARATION_WITHIN])
+    return (declared[1] or declared[2]).decode("ascii") if declared else None
 
 
 def _title(page: Sequence[Event]) -> str | None:

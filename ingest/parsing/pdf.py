@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .document import Document, Gap, Part
 from .failure import Refused
+from .headings import usable_title
 from .lines import LETTER_OR_DIGIT
 from .normalise import collapse, deceptive_warnings, normalise
 from .pdf_engine import OutlineEntry, PageText, PdfFile, Unopenable
@@ -24,13 +25,6 @@ __all__ = ["read"]
 
 # Glyphs without a character, as the engines show them: a space, so that the words on either side stay apart.
 UNMAPPED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
-# What programs write where an author gave no title.
-NO_TITLE = re.compile(
-    r"untitled|title|unknown|microsoft (?:word|powerpoint|excel)\b.*|(?:document|presentation|slide|book) ?\d*|"
-    r".*\.(?:docx?|pptx?|xlsx?|pdf|indd|dvi|ps|tex|qxd|rtf|odt|html?|md|fm|cdr|ai)|[\W\d_]*|(?:[a-z]:)?[\\/].*|file:.*",
-    re.IGNORECASE,
-)
-MIN_TITLE_CHARS, MAX_TITLE_CHARS = 3, 200
 
 
 @dataclass(slots=True)
@@ -52,7 +46,7 @@ def read(task: ReaderInput) -> Document:
     try:
         pages = source.read()
         outline = list(source.file.outline())
-        title = _title(source.file.title())
+        title = usable_title(source.file.title())
     finally:
         source.close()
     if not any(pages.texts):
@@ -222,9 +216,3 @@ def _numbers(pages: Sequence[int]) -> str:
         else:
             ranges.append([page])
     return ", ".join("-".join(map(str, span)) for span in ranges)
-
-
-def _title(title: str) -> str | None:
-    title = collapse(normalise(title)[0])
-    sensible = MIN_TITLE_CHARS <= len(title) <= MAX_TITLE_CHARS and NO_TITLE.fullmatch(title) is None
-    return title if sensible and "\ufffd" not in title else None

@@ -73,6 +73,8 @@ def _formats(*formats: Format) -> Mapping[str, Format]:
     return {known.kind: known for known in formats}
 
 
+OPENXML = "application/vnd.openxmlformats-officedocument"
+DOCX, PPTX, SHEETS = ("mammoth", "selectolax"), ("python-pptx",), ("openpyxl", "python-calamine")
 # Languages whose definitions begin with a word or look like C; other code is plain text.
 CODE_EXTENSIONS = (
     "c", "cc", "cpp", "cs", "cxx", "dart", "go", "gradle", "groovy", "h", "hh", "hpp", "java", "js", "jsx", "kt",
@@ -83,6 +85,10 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("asciidoc", "asciidoc", 1, "text/asciidoc", ("adoc", "asciidoc"), True),
     Format("code", "code", 1, "text/plain", CODE_EXTENSIONS, True),
     Format("csv", "table", 1, "text/csv", ("csv", "tsv", "tab"), True),
+    Format("docm", "docx", 1, "application/vnd.ms-word.document.macroEnabled.12", ("docm", "dotm"), False, DOCX, True),
+    Format("docx", "docx", 1, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
+    Format("eml", "mail", 1, "message/rfc822", ("eml",), False, ("selectolax",)),
+    Format("epub", "epub", 1, "application/epub+zip", ("epub",), False, ("selectolax",), True),
     Format("html", "html", 1, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
     Format("ipynb", "notebook", 1, "application/x-ipynb+json", ("ipynb",), True, ("markdown-it-py",)),
     Format("json", "json", 1, "application/json", ("json", "geojson", "webmanifest"), True),
@@ -90,25 +96,37 @@ FORMATS: Mapping[str, Format] = _formats(
     Format(
         "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
     ),
+    Format("mbox", "mail", 1, "application/mbox", ("mbox",), False, ("selectolax",)),
+    Format("msg", "msg", 1, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
+    Format("ods", "sheets", 1, "application/vnd.oasis.opendocument.spreadsheet", ("ods",), False, SHEETS),
+    Format("odt", "odt", 1, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
     Format("pdf", "pdf", 1, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
+    Format(
+        "pptm", "pptx", 1, "application/vnd.ms-powerpoint.presentation.macroEnabled.12", ("pptm", "ppsm"), False, PPTX
+    ),
+    Format("pptx", "pptx", 1, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx"), False, PPTX),
     Format("python", "code", 1, "text/x-python", ("py", "pyi", "pyw"), True, (), True),
     Format("rst", "rst", 1, "text/x-rst", ("rst", "rest"), True),
+    Format("rtf", "rtf", 1, "application/rtf", ("rtf",), False, ("striprtf",)),
     Format("text", "text", 1, "text/plain", ("txt", "text", "log"), True),
+    Format("xls", "sheets", 1, "application/vnd.ms-excel", ("xls",), False, SHEETS),
+    Format("xlsb", "sheets", 1, "application/vnd.ms-excel.sheet.binary.macroEnabled.12", ("xlsb",), False, SHEETS),
+    Format(
+        "xlsm", "sheets", 1, "application/vnd.ms-excel.sheet.macroEnabled.12", ("xlsm", "xltm"), False, SHEETS, True
+    ),
+    Format("xlsx", "sheets", 1, f"{OPENXML}.spreadsheetml.sheet", ("xlsx", "xltx"), False, SHEETS, True),
     Format("xml", "text", 1, "application/xml", ("xml", "xsd", "xsl", "xslt", "rss", "atom", "opml", "plist"), True),
 )
 
+# Readers that decode parts of a file like text files, or take the fallback encoding: of books, mail, rich text.
+DECODING = frozenset({"epub", "mail", "rtf"})
 # Kinds that are known but have no reader: what such a file is, and what would help. Names are extensions.
 WITHOUT_READER: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("docx", "docm", "dotx"), ("a Word document", "save it as PDF or HTML")),
     **dict.fromkeys(("doc", "dot"), ("an old Word document", "save it as .docx or PDF")),
-    **dict.fromkeys(("xlsx", "xlsm", "xlsb", "ods"), ("a spreadsheet", "save its sheets as .csv")),
-    "xls": ("an old spreadsheet", "save its sheets as .csv"),
-    **dict.fromkeys(("pptx", "pptm", "ppsx", "odp"), ("a presentation", "save it as PDF")),
+    "odp": ("a presentation", "save it as PDF"),
     **dict.fromkeys(("ppt", "pps"), ("an old presentation", "save it as PDF")),
-    "odt": ("an OpenDocument text", "save it as PDF or HTML"),
-    "rtf": ("a rich text file", "save it as PDF or HTML"),
-    **dict.fromkeys(("eml", "mbox", "msg", "pst"), ("mail", "export it as text or HTML")),
-    **dict.fromkeys(("epub", "mobi", "azw3"), ("an electronic book", "convert it to HTML")),
+    "pst": ("a mail folder", "export it as .mbox or .eml"),
+    **dict.fromkeys(("mobi", "azw3"), ("an electronic book", "convert it to EPUB or HTML")),
     **dict.fromkeys(
         ("png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "heic", "avif", "ico", "psd", "svg", "djvu"),
         ("an image", "put its text into a PDF with a text layer (OCR)"),
@@ -179,7 +197,7 @@ def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
         return f"{kind}/0 detect/{DETECT_VERSION}"
     parts = [f"{kind}/{known.version}", f"detect/{DETECT_VERSION}", f"normalise/{NORMALISE_VERSION}"]
     libraries = known.libraries
-    if known.is_text:
+    if known.is_text or known.module in DECODING:
         parts += [f"decode/{DECODE_VERSION}", f"fallback_encoding={options.fallback_encoding}"]
         libraries += ("charset-normalizer",)
     if kind == "pdf":

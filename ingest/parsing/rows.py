@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from .lines import LETTER_OR_DIGIT
 from .normalise import collapse
 
 __all__ = ["column_letters", "column_names", "row_text", "used_width"]
@@ -42,9 +43,12 @@ def column_names(cells: Sequence[str]) -> list[str] | None:
 def row_text(names: Sequence[str] | None, cells: Sequence[str], first_column: int = 0) -> str:
     """Return ``name: value | name: value`` without empty cells; a column without a name has its letters.
 
-    Values are verbatim, line breaks in them included. ``first_column`` is where the cells begin in their sheet.
+    Nothing where no cell has a letter or digit: a row of dashes says no more than an empty one. Values are verbatim,
+    line breaks in them included. ``first_column`` is where the cells begin in their sheet.
     """
-    pieces = []
+    pieces: list[str] = []
+    if not any(LETTER_OR_DIGIT.search(cell) for cell in cells):
+        return ""
     for index, cell in enumerate(cells):
         if cell.strip():
             name = names[index] if names and index < len(names) else ""

@@ -1,0 +1,177 @@
+"""OpenDocument texts: paragraphs, headings by their outline level, lists, tables and notes, in document order.
+
+Left out are deleted text, comments, tables of contents and indexes, which repeat the headings. Nothing is fetched, and
+no part may declare entities. Source: ODF 1.3 part 3.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .assembly import Assembly
+from .document import BlockKind, Document
+from .failure import Refused
+from .headings import usable_title
+from .normalise import collapse
+from .registry import ReaderInput
+from .xml_events import XmlEvent, xml_events
+from .zipguard import Package, open_package
+
+__all__ = ["read"]
+
+LEFT_OUT = frozenset(
+    {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "illustration-index", "table-index"}
+)
+MANIFEST, CONTENT, META = "META-INF/manifest.xml", "content.xml", "meta.xml"
+# White space in the markup counts as one space; ``s``, ``tab`` and ``line-break`` say what is meant (ODF 1.3, 6.1.2).
+BLANKS = re.compile(r"[ \t\r\n]+")
+# More spaces in a row than ``normalise`` would keep.
+MAX_SPACES = 64
+
+
+def read(task: ReaderInput) -> Document:
+    """Return the document. Title: that of the properties, else the first heading if its level is 1."""
+    package = open_package(task.content, may_have_doctype=True)
+    if MANIFEST in package and b"encryption-data" in package.read(MANIFEST):
+        raise Refused("needs_password", "encrypted; save it without a password")
+    assembly = Assembly(task)
+    writer = _Writer(assembly)
+    for event in _visible(xml_events(package.read(CONTENT), CONTENT, may_have_doctype=True)):
+        writer.take(event)
+    return assembly.document(title=_title(package) or assembly.first_heading)
+
+
+def _title(package: Package) -> str | None:
+    if META not in package:
+        return None
+    title, is_title = "", False
+    for event in xml_events(package.read(META), META, may_have_doctype=True):
+        if event.value == "title" and event.kind != "text":
+            is_title = event.kind == "open"
+        elif is_title and event.kind == "text":
+            title += event.value
+    return usable_title(title)
+
+
+def _visible(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
+    """Yield the events of the body, outside of what is left out."""
+    hidden = 0
+    is_body = False
+    for event in events:
+        if event.kind != "text" and event.value == "body":
+            is_body = event.kind == "open"
+        elif event.kind == "open" and (hidden or event.value in LEFT_OUT):
+            hidden += 1
+        elif event.kind == "close" and hidden:
+            hidden -= 1
+        elif is_body and not hidden:
+            yield event
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    level: int = 0
+    pieces: list[str] = field(default_factory=list)
+
+
+class _Writer:
+    """Takes events; holds the open paragraphs (a text box or note stands inside of one) and where they are."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._open: list[_Paragraph] = []
+        self._lists = 0
+        self._is_item_begun = False
+        self._tables = 0
+        self._cells: list[str] = []
+        self._cell: list[str] = []
+        self._note = 0
+        self._notes: list[str] = []
+
+    def take(self, event: XmlEvent) -> None:
+        """Take the next event."""
+        if event.kind == "text":
+            if self._open:
+                self._open[-1].pieces.append(BLANKS.sub(" ", event.value))
+        elif event.kind == "open":
+            self._begin(event)
+        else:
+            self._end(event.value)
+
+    def _begin(self, event: XmlEvent) -> None:
+        match event.value:
+            case "p" | "h":
+                level = event.attributes.get("outline-level", "1") if event.value == "h" else "0"
+                self._open.append(_Paragraph(int(level) if level.isdecimal() and len(level) < 3 else 1))
+            case "s" if self._open:
+                count = event.attributes.get("c", "1")
+                self._open[-1].pieces.append(
+                    " " * (min(int(count), MAX_SPACES) if count.isdecimal() and len(count) < 9 else 1)
+                )
+            case "tab" if self._open:
+                self._open[-1].pieces.append("\t")
+            case "line-break" if self._open:
+                self._open[-1].pieces.append("\n")
+            case "note":
+                self._note += 1
+            case "note-citation":
+                # The number of a note; what it holds goes nowhere.
+                self._open.append(_Paragraph())
+            case "list":
+                if not self._lists:
+                    self._assembly.apart()
+                self._lists += 1
+            case "list-item":
+                self._is_item_begun = False
+            case "table":
+                if not self._tables:
+                    self._assembly.apart()
+                self._tables += 1
+            case _:
+                return
+
+    def _end(self, name: str) -> None:
+        match name:
+            case "p" | "h" if self._open:
+                self._paragraph(self._open.pop())
+            case "note-citation" if self._open:
+                self._open.pop()
+            case "note":
+                self._note -= 1
+            case "list":
+                self._lists -= 1
+            case "table":
+                self._tables -= 1
+            case "table-cell" if self._tables == 1:
+                self._cells.append(collapse(" ".join(self._cell)))
+                self._cell = []
+            case "table-row" if self._tables == 1:
+                if any(self._cells):
+                    row = "|".join(f" {cell} " if cell else " " for cell in self._cells)
+                    self._assembly.add("table_row", f"|{row}|")
+                self._cells = []
+                self._flush_notes()
+            case _:
+                return
+
+    def _paragraph(self, paragraph: _Paragraph) -> None:
+        text = "".join(paragraph.pieces).strip()
+        if self._note:
+            self._notes.append(text)
+        elif self._tables:
+            self._cell.append(text)
+        elif self._lists and not paragraph.level:
+            marker = "" if self._is_item_begun else "- "
+            if self._assembly.add("list_item", "  " * (self._lists - 1) + marker + text if text else "", self._lists):
+                self._is_item_begun = True
+        else:
+            kind: BlockKind = "heading" if paragraph.level else "paragraph"
+            self._assembly.add(kind, text, min(paragraph.level, 6))
+        if not self._open and not self._tables:
+            self._flush_notes()
+
+    def _flush_notes(self) -> None:
+        """Notes follow the outermost paragraph or the row that refers to them."""
+        for note in self._notes:
+            self._assembly.add("footnote", note)
+        self._notes = []

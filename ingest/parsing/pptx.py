@@ -1,0 +1,106 @@
+"""Presentations: slides in order, on each the title, then shapes from top to bottom, then the speaker's notes.
+
+Dates, footers and slide numbers are left out; charts and SmartArt are named in a warning. Hidden slides are read and
+labelled. Nothing embedded is opened. Source: ECMA-376 part 1 through python-pptx.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+
+from pptx import Presentation
+from pptx.enum.shapes import PP_PLACEHOLDER
+from pptx.shapes.base import BaseShape
+from pptx.shapes.graphfrm import GraphicFrame
+from pptx.shapes.group import GroupShape
+from pptx.slide import Slide
+from pptx.text.text import TextFrame
+
+from .assembly import Assembly
+from .document import Document, Gap
+from .failure import Refused
+from .headings import usable_heading
+from .office import core_title
+from .registry import ReaderInput
+from .zipguard import open_package
+
+__all__ = ["read"]
+
+# A slide begins what a heading of this level would (parsing.md 5).
+SLIDE_LEVEL = 2
+MAX_GROUP_DEPTH = 50
+LEFT_OUT = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
+LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
+
+
+def read(task: ReaderInput) -> Document:
+    """Return the document, each slide a part. Title: that of the properties, else the title of the first slide."""
+    package = open_package(task.content)
+    assembly = Assembly(task)
+    gaps: list[Gap] = []
+    not_read: set[str] = set()
+    first_title: str | None = None
+    for number, slide in enumerate(Presentation(io.BytesIO(task.content)).slides, 1):
+        is_hidden = slide.element.get("show") in ("0", "false")
+        assembly.part("slide", "hidden" if is_hidden else None)
+        title = slide.shapes.title
+        heading = title.text_frame.text.replace("\v", " ") if title is not None and title.has_text_frame else ""
+        has_text = assembly.add("heading", heading, SLIDE_LEVEL)
+        if number == 1:
+            first_title = usable_heading(heading)
+        shapes = [shape for shape in _shapes(slide.shapes) if title is None or shape.shape_id != title.shape_id]
+        for shape in shapes:
+            has_text |= _add(assembly, shape, not_read)
+        _add_notes(assembly, slide)
+        if not has_text and shapes:
+            gaps.append(Gap(number, "no_text"))
+    if not_read:
+        assembly.warn([f"not_read: {', '.join(sorted(not_read))}"])
+    return assembly.document(title=core_title(package) or first_title, gaps=gaps)
+
+
+def _shapes(shapes: Iterable[BaseShape], depth: int = 0) -> Iterator[BaseShape]:
+    """Yield shapes by their upper left corners, those of a group in the place of the group."""
+    if depth > MAX_GROUP_DEPTH:
+        raise Refused("damaged", f"groups of shapes nested deeper than {MAX_GROUP_DEPTH}")
+    for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
+        if isinstance(shape, GroupShape):
+            yield from _shapes(shape.shapes, depth + 1)
+        elif not (shape.is_placeholder and shape.placeholder_format.type in LEFT_OUT):
+            yield shape
+
+
+def _add(assembly: Assembly, shape: BaseShape, not_read: set[str]) -> bool:
+    """Add what a shape says; False if that is nothing."""
+    assembly.apart()
+    if isinstance(shape, GraphicFrame):
+        if not shape.has_table:
+            not_read.add("charts" if shape.has_chart else "SmartArt and embedded files")
+            return False
+        has_text = False
+        for row in shape.table.rows:
+            # Of merged cells only the first holds text.
+            cells = [" ".join(cell.text_frame.text.split()) for cell in row.cells if not cell.is_spanned]
+            if any(cells):
+                has_text |= assembly.add(
+                    "table_row", "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+                )
+        return has_text
+    frame = getattr(shape, "text_frame", None)
+    if not isinstance(frame, TextFrame):
+        return False
+    is_list = shape.is_placeholder and shape.placeholder_format.type in LISTS and len(frame.paragraphs) > 1
+    has_text = False
+    for paragraph in frame.paragraphs:
+        text = paragraph.text.replace("\v", "\n").strip()
+        if text and (is_list or paragraph.level):
+            has_text |= assembly.add("list_item", "  " * paragraph.level + "- " + text, paragraph.level + 1)
+        else:
+            has_text |= assembly.add("paragraph", text)
+    return has_text
+
+
+def _add_notes(assembly: Assembly, slide: Slide) -> None:
+    if slide.has_notes_slide:
+        notes = slide.notes_slide.notes_text_frame
+        if notes is not None:
+            assembly.add("slide_note", notes.text.replace("\v", "\n"))
