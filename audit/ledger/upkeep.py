@@ -122,7 +122,7 @@ class Upkeep:
                     query = "SELECT 1 FROM tombstones WHERE pruned_at < ?" if dry_run else _OLD_TOMBSTONES
                     gone = tx.conn.execute(query, (min(before, tx.now_ms - _TOMBSTONES_MS),))
                     return LedgerPruned(removed, len(gone.fetchall()) if dry_run else gone.rowcount, dry_run)
-                failpoint("F10")
+            failpoint("F10")
 
     def _bury(self, tx: Transaction, slot: Slot) -> None:
         """A tombstone for the slot's key, every key bound to it and its dedup key.

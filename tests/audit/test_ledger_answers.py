@@ -141,6 +141,29 @@ def test_row_23_arguments_changed_by_tool_or_caller_change_nothing(desk: Desk) -
 
 
 @pytest.mark.invariant("I8")
+def test_row_23_arguments_changed_while_the_caller_waits_change_nothing(desk: Desk) -> None:
+    """The snapshot is taken when the call comes, not when it is sent."""
+    args: dict[str, object] = {"order": "P-1", "purpose": "refund", "note": "first words"}
+
+    def wait_and_change(seconds: float) -> None:
+        args["note"] = "other words"
+        assert desk.clock is not None
+        desk.clock.advance(seconds)
+
+    audit = desk.open(sleep=wait_and_change)
+    left = [1]
+
+    def flaky(call: Call) -> object:
+        if left.pop() if left else 0:
+            raise ConnectionRefusedError
+        return desk.target.act(call)
+
+    assert audit.ledger.call(desk.tool(flaky), args, workflow="w", step="4.0").kind == "done"
+    assert args["note"] == "other words"
+    assert [act.args["note"] for act in desk.target.acts()] == ["first words"]
+
+
+@pytest.mark.invariant("I8")
 def test_row_24_a_corrected_call_runs_once_under_a_new_key(desk: Desk) -> None:
     """404 for A, then B at the same step: B once, with a new downstream key; A's error is kept in the history."""
     audit = desk.open()
@@ -394,8 +417,9 @@ def test_row_29_an_age_of_exactly_the_retention_is_kept(desk: Desk) -> None:
     assert audit.ledger.prune().actions == 1
 
 
-def test_row_29_killed_inside_prune_it_goes_on_next_time(desk: Desk) -> None:
-    """Row and tombstone change together."""
+@pytest.mark.parametrize(("point", "left"), [("store.commit", 3), ("F10", 0)])
+def test_row_29_killed_inside_prune_it_goes_on_next_time(desk: Desk, point: str, left: int) -> None:
+    """Row and tombstone change together: before the commit of a batch nothing is gone, after it all of the batch."""
     audit = desk.open()
     for step in range(3):
         send(audit, desk.tool(), step=str(step), order=str(step))
@@ -406,9 +430,9 @@ def test_row_29_killed_inside_prune_it_goes_on_next_time(desk: Desk) -> None:
     def worker() -> None:
         Audit(desk.folder, durable=False, clock=desk.clock).ledger.prune()
 
-    with run_child(worker, failpoint="store.commit") as child:
+    with run_child(worker, failpoint=point) as child:
         assert child.ended() == -9
-    assert audit.ledger.prune().actions == 3
+    assert audit.ledger.prune().actions == left
     assert {send(audit, desk.tool(), step=str(step), order=str(step)).kind for step in range(3)} == {"pruned"}
 
 
