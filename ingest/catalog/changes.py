@@ -130,7 +130,6 @@ def apply(catalog: Catalog, changes: CatalogChanges, *, now_ms: int) -> None:
     _write_sources(catalog, changes)
     _drop_roots(catalog, changes.roots)
     _write_flags(catalog, changes)
-    _drop_roots(catalog, changes.roots)
     connection.execute(
         "DELETE FROM documents WHERE document_id IN (SELECT document_id FROM temp.affected) "
         "AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.document_id = documents.document_id)"
@@ -204,15 +203,6 @@ def _drop_roots(catalog: Catalog, known: Sequence[RootRow]) -> None:
     catalog.connection.executemany(
         "DELETE FROM roots WHERE path = ? AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.root_id = roots.root_id)",
         [(path,) for path in stored - {_path_bytes(root.path) for root in known}],
-    )
-
-
-def _drop_roots(catalog: Catalog, roots: Sequence[RootRow]) -> None:
-    """Forget roots that went into an outer one: their sources are shown below that one now."""
-    catalog.connection.execute(
-        "DELETE FROM roots WHERE name NOT IN (SELECT value FROM json_each(?)) "
-        "AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.root_id = roots.root_id)",
-        (json.dumps([root.name for root in roots]),),
     )
 
 

@@ -267,9 +267,9 @@ TABLE: list[tuple[str, World, dict[str, str], list[tuple[str, str, str]]]] = [
     ),
     (
         "any structured kind is richer than text",
-        World({"docs/a.txt": "A"}, {"docs/a.txt": "A", "docs/b.xlsx": "A"}),
-        {"docs/a.txt": "reparse", "docs/b.xlsx": "alias"},
-        [("A", "xlsx", "docs/b.xlsx")],
+        World({"docs/a.txt": "A"}, {"docs/a.txt": "A", "docs/b.html": "A"}),
+        {"docs/a.txt": "reparse", "docs/b.html": "alias"},
+        [("A", "html", "docs/b.html")],
     ),
     (
         "copied while one of two has new bytes",
