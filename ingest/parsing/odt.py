@@ -71,6 +71,8 @@ def _visible(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
 @dataclass(slots=True)
 class _Paragraph:
     level: int = 0
+    # How many notes it stands in: white space between the parts of a note is not that of the paragraph around it.
+    notes: int = 0
     pieces: list[str] = field(default_factory=list)
 
 
@@ -91,7 +93,7 @@ class _Writer:
     def take(self, event: XmlEvent) -> None:
         """Take the next event."""
         if event.kind == "text":
-            if self._open:
+            if self._open and self._open[-1].notes == self._note:
                 self._open[-1].pieces.append(BLANKS.sub(" ", event.value))
         elif event.kind == "open":
             self._begin(event)
@@ -102,7 +104,7 @@ class _Writer:
         match event.value:
             case "p" | "h":
                 level = event.attributes.get("outline-level", "1") if event.value == "h" else "0"
-                self._open.append(_Paragraph(int(level) if level.isdecimal() and len(level) < 3 else 1))
+                self._open.append(_Paragraph(int(level) if level.isdecimal() and len(level) < 3 else 1, self._note))
             case "s" if self._open:
                 count = event.attributes.get("c", "1")
                 self._open[-1].pieces.append(
@@ -116,7 +118,7 @@ class _Writer:
                 self._note += 1
             case "note-citation":
                 # The number of a note; what it holds goes nowhere.
-                self._open.append(_Paragraph())
+                self._open.append(_Paragraph(notes=self._note))
             case "list":
                 if not self._lists:
                     self._assembly.apart()
