@@ -186,15 +186,16 @@ class Run:
     ) -> tuple[IngestPlan, Observed, Mapping[DocumentId, DocumentRow]]:
         """Parse, chunk and embed what the plan asks for; return the plan that holds now that this is known."""
         # Only a run that has something to read pays for numpy, the parsers' pool and the encoders.
-        from search.embedding import load_embedder
+        from search.embedding import embedder_of
         from search.sparse import SparseEncoder
 
         from .documents import DocumentStage
         from .embedding import EmbeddingStage
 
         self._publisher.prepare()
-        embedder = load_embedder(
-            recipe.embedding.model, threads=self._settings.embed_threads, cache=cache_folder(), allow_download=True
+        # By what the settings name first: of a model folder the recipe holds the name, not the place.
+        embedder = embedder_of(
+            recipe.embedding, model=self._settings.model, threads=self._settings.embed_threads, cache=cache_folder()
         )
         embedding = EmbeddingStage(
             self._catalog, recipe.vector_recipe_id, embedder, SparseEncoder(recipe.sparse), self._failpoints,

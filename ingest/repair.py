@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from search.embedding import load_embedder
+from search.embedding import embedder_of
 from search.errors import GroundedError, IndexMissing
 from search.generation import IndexLayout
 from search.identity import ChunkId
@@ -116,9 +116,10 @@ def _is_sound(layout: IndexLayout, catalog: Catalog) -> bool:
 
 def _recompute(settings: Settings, catalog: Catalog, recipe: Recipe, failpoints: Failpoints, progress: Progress) -> int:
     """Forget all vectors of the recipe, and embed every chunk that stands somewhere."""
+    # First the model, so that nothing is forgotten where it is not at hand.
+    embedder = embedder_of(recipe.embedding, model=settings.model, threads=settings.embed_threads, cache=cache_folder())
     with catalog.transaction():
         catalog.connection.execute("DELETE FROM vectors WHERE vector_recipe = ?", (recipe.vector_recipe_id,))
-    embedder = load_embedder(recipe.embedding.model, threads=settings.embed_threads, cache=cache_folder())
     stage = EmbeddingStage(
         catalog, recipe.vector_recipe_id, embedder, SparseEncoder(recipe.sparse), failpoints, progress
     )
