@@ -18,6 +18,8 @@ from .findings import Check, check
 __all__ = ["on_disk", "parsed_again"]
 
 RUN = "ingest run FOLDER"
+# Where stat tuples are as ever, a usual run sees no reason to look.
+REHASH = "ingest run --rehash FOLDER"
 # Documents that are parsed once more.
 SAMPLE = 16
 
@@ -27,6 +29,7 @@ def on_disk(catalog: Catalog) -> Check:
     known = state.load(catalog)
     roots = {root.name: root for root in state.known_roots(catalog)}
     wrong: list[str] = []
+    remedy = RUN
     for source in known.sources.values():
         seen = _seen(source.path, roots[source.root])
         if seen is None:
@@ -37,12 +40,13 @@ def on_disk(catalog: Catalog) -> Check:
                 wrong.append(f"{seen.shown}: {now.reason}")
             elif now != source.document_id:
                 wrong.append(f"{seen.shown}: changed since it was ingested")
+                remedy = REHASH if seen.stat == source.stat else remedy
     return check(
         "sources",
         wrong,
         fine=f"{len(known.sources)} sources are as they were ingested",
         wrong="sources differ from what was ingested",
-        remedy=RUN,
+        remedy=remedy,
     )
 
 
