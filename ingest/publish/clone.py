@@ -17,6 +17,9 @@ __all__ = ["allocated_bytes", "clone", "clone_generation"]
 # A killed optimize fills this folder of a shard and nothing ever cleans it.
 LEFT_OUT = frozenset({"temp_segments"})
 SEALED = "id_tracker.mappings"
+# Between two kinds of file system, or on one that cannot: copy_file_range(2). ``verify`` clones into the temporary folder.
+NOT_BY_THE_KERNEL = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+PIECE_BYTES = 1 << 20
 # Files of a sealed segment that are never changed again, by their path in the segment.
 UNCHANGING = re.compile(
     r"id_tracker\.mappings"
@@ -106,7 +109,17 @@ def _copy_data(reader: int, writer: int, size: int) -> None:
             raise
         position = os.lseek(reader, start, os.SEEK_HOLE)
         while start < position:
-            copied = os.copy_file_range(reader, writer, position - start, start, start)
+            copied = _copy_range(reader, writer, start, position - start)
             if copied == 0:
                 return
             start += copied
+
+
+def _copy_range(reader: int, writer: int, start: int, count: int) -> int:
+    """Copy up to ``count`` bytes at ``start``; return how many. The kernel does it where it can, without our memory."""
+    try:
+        return os.copy_file_range(reader, writer, count, start, start)
+    except OSError as error:
+        if error.errno not in NOT_BY_THE_KERNEL:
+            raise
+    return os.pwrite(writer, os.pread(reader, min(count, PIECE_BYTES), start), start)
