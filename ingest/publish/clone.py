@@ -17,7 +17,7 @@ __all__ = ["allocated_bytes", "clone", "clone_generation"]
 # A killed optimize fills this folder of a shard and nothing ever cleans it.
 LEFT_OUT = frozenset({"temp_segments"})
 SEALED = "id_tracker.mappings"
-# Between two kinds of file system, or on one that cannot: copy_file_range(2). ``verify`` clones into the temporary folder.
+# copy_file_range(2) refuses between two kinds of file system: ``verify`` clones into the temporary folder.
 NOT_BY_THE_KERNEL = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 PIECE_BYTES = 1 << 20
 # Files of a sealed segment that are never changed again, by their path in the segment.
