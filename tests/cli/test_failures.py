@@ -23,7 +23,7 @@ BAD = {
     "torn.pdf": damaged_pdf(),
     "no.pdf": b"%PDF-1.7\n" + bytes(range(256)) * 4,
     "program.txt": b"\x7fELF\x02\x01\x01" + bytes(4_000),
-    "letter.docx": b"PK\x03\x04" + bytes(range(256)) * 8,
+    "photo.jpg": b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(range(256)) * 8,
     "huge.txt": b"One sentence of a text that is too long for the limit. " * 400,
 }
 LIMIT = {"GROUNDED_MAX_TEXT_FILE_BYTES": "20000"}
@@ -64,7 +64,7 @@ def test_bad_files_are_listed_with_their_reasons_and_the_rest_is_ingested(
         "torn.pdf": "damaged",
         "no.pdf": "damaged",
         "program.txt": "binary",
-        "letter.docx": "unsupported",
+        "photo.jpg": "unsupported",
         "huge.txt": "too_large",
     }
     for failure in found.values():
