@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ingest.shard import PointRecord, Shard, settle
 from search.embedding import Embedder, passage_text
 from search.generation import MANIFEST, FileEntry, IndexLayout, Manifest, generation_name
-from search.identity import ChunkId, canonical_json, chunk_id, document_id, file_sha256, text_hash
+from search.identity import ChunkId, canonical_json, chunk_id, document_id, sparse_sha256, text_hash
 from search.recipe import EmbeddingSpec, Recipe
 from search.records import Citation
 from search.sparse import SparseEncoder, sparse_spec
@@ -123,7 +123,7 @@ def publish_generation(
         shard.optimize()
     settle(folder, len(records))
     files = {
-        str(path.relative_to(folder)): FileEntry(path.stat().st_size, file_sha256(path))
+        str(path.relative_to(folder)): FileEntry(path.stat().st_size, sparse_sha256(path))
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
@@ -151,7 +151,7 @@ def point_at(layout: IndexLayout, name: str) -> None:
 
 def tree_bytes(folder: Path) -> Mapping[str, str]:
     """Every file below ``folder`` and its sha256."""
-    return {str(path.relative_to(folder)): file_sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {str(path.relative_to(folder)): sparse_sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def ids(points: Iterable[PointRecord]) -> set[ChunkId]:
