@@ -30,7 +30,7 @@ __all__ = [
 
 # Versions of our own parts that shape a document. Raise one when its output changes for any input: documents are read
 # again, and those whose text stays equal keep every chunk.
-DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 1, 1, 1
+DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 1, 2, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def media_type(kind: str) -> str | None:
 def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
     """Return what shapes the text of a document of ``kind``: equal strings, equal documents for equal bytes.
 
-    Readable, such as ``markdown/1 detect/1 decode/1 normalise/1 charset-normalizer/3.5.3 markdown-it-py/4.3.0``. For
+    Readable, such as ``markdown/1 detect/1 decode/1 normalise/1 chardet/7.7.0 markdown-it-py/4.3.0``. For
     ``kind`` without a reader it names the detector alone. Reads the metadata of installed distributions, once each.
     """
     options = options or ReaderOptions()
@@ -199,7 +199,7 @@ def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
     libraries = known.libraries
     if known.is_text or known.module in DECODING:
         parts += [f"decode/{DECODE_VERSION}", f"fallback_encoding={options.fallback_encoding}"]
-        libraries += ("charset-normalizer",)
+        libraries += ("chardet",)
     if kind == "pdf":
         parts.append(f"pdf_engine={options.pdf_engine}")
     return " ".join(parts + [f"{library}/{_library_version(library)}" for library in sorted(libraries)])

@@ -86,3 +86,13 @@ def test_a_few_nuls_do_not_make_a_text_binary() -> None:
     """A log with a NUL in every twentieth place or less is read."""
     assert decode(b"retry \x00 scheduled for the pump at noon\n" * 9).encoding == "utf-8"
     assert decode("Jänner \x00 und auch noch März\n".encode() * 9).encoding == "utf-8"
+
+
+def test_central_european_texts_are_not_taken_for_western_ones() -> None:
+    """A few dozen letters above 127 are enough to tell the code pages of Latin letters apart."""
+    for text, encoding in [
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy. Večeře bude v sedm hodin, přijďte včas.", "cp1250"),
+        ("Zażółć gęślą jaźń. Łódź jest pięknym miastem, a wieczorem przyjdą goście.", "iso8859_2"),
+        ("Bugün hava çok güzel, akşam denize gireceğiz. Şişli'de buluşalım.", "cp1254"),
+    ]:
+        assert decode(text.encode(encoding)).text == text
