@@ -26,6 +26,10 @@ __all__ = ["SCHEMA", "Catalog"]
 SCHEMA = 1
 
 
+# The second: no room for the 32 KB that all processes share while the catalog is open, readers too.
+FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
+
+
 class Catalog:
     """An open catalog. Not thread-safe: a run uses it from one thread."""
 
@@ -210,7 +214,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+        if error.sqlite_errorcode in FULL:
             raise NotEnoughSpace(f"catalog {path}: the disk is full; free some space and run again") from error
         raise IndexDamaged(f"catalog {path}: cannot be used ({error}); check its permissions and its disk") from error
     except sqlite3.DatabaseError as error:
