@@ -73,6 +73,8 @@ class Store:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._connections: dict[int, sqlite3.Connection] = {}
+        self._wal_path = folder / f"{FILE_NAME}-wal"
+        self._wal_inode = -1
         if not create and not self.path.is_file():
             raise AuditMissing(
                 f"audit file {self.path}: not there; it appears with the first audited call or run, or name another"
@@ -85,6 +87,7 @@ class Store:
             schema.migrate(conn)
             found = self.path.stat()
             self._inode = (found.st_dev, found.st_ino)
+            self._wal_inode = self._wal_path.stat().st_ino
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -161,6 +164,12 @@ class Store:
         with self._mapped():
             self.connection().execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
+    def checkpoint(self) -> bool:
+        """Bring the WAL into the main file, durably; False when readers kept a part of it back."""
+        with self._mapped():
+            busy, pages, moved = self.connection().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return not busy and pages == moved
+
     def connection(self) -> sqlite3.Connection:
         """The connection of this process and thread, opened at its first use."""
         if self._pid != os.getpid():
@@ -186,13 +195,12 @@ class Store:
         What is written there is lost to others.
         """
         try:
-            found = self.path.stat()
-            present = self.path.with_name(FILE_NAME + "-wal").exists()
+            found, wal = self.path.stat(), self._wal_path.stat()
         except OSError as error:
             raise AuditUnavailable(
-                f"audit file {self.path}: {error.strerror}; nothing was recorded, restart"
+                f"audit file {error.filename or self.path}: {error.strerror}; nothing was recorded, restart"
             ) from error
-        if not present or (found.st_dev, found.st_ino) != self._inode:
+        if (found.st_dev, found.st_ino) != self._inode or wal.st_ino != self._wal_inode:
             raise AuditUnavailable(f"audit file {self.path}: replaced while open; nothing was recorded, restart")
 
     def _connect(self) -> sqlite3.Connection:
@@ -210,11 +218,15 @@ class Store:
             conn.execute("PRAGMA foreign_keys = ON")
             conn.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             conn.set_authorizer(_authorize)
+            with self._lock:
+                if not self._connections:
+                    # The first connection holds the WAL in its place until the last one of this process is closed.
+                    conn.execute("SELECT 1 FROM sqlite_schema").fetchone()
+                    self._wal_inode = self._wal_path.stat().st_ino if self._wal_path.exists() else -1
+                self._connections[threading.get_ident()] = conn
         except BaseException:
             conn.close()
             raise
-        with self._lock:
-            self._connections[threading.get_ident()] = conn
         return conn
 
     @contextmanager

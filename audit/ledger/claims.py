@@ -128,7 +128,9 @@ class Claims:
             return self._repeat(tx, request, run, bound)
 
     def wait_over(self, slot: Slot) -> bool:
-        """True when the holder that somebody waits for is not alive any more. Does not write."""
+        """True when the holder that somebody waits for is not alive, or may have spooled. Does not write."""
+        if slot.phase == "dispatched" and self._spooled():
+            return True
         return slot.phase in ("claimed", "dispatched") and self._gone(slot)
 
     def moved_on(self, slot: Slot) -> bool:
@@ -230,6 +232,8 @@ class Claims:
         slot = slot if expired is None else expired
         match slot.phase:
             case "claimed" | "dispatched":
+                if slot.phase == "dispatched" and self._spooled():
+                    return Drain()
                 if not self._gone(slot):
                     return Wait(slot, None, self._say(tx, slot, request))
                 return self._take_over(tx, slot, request, run)
@@ -249,8 +253,6 @@ class Claims:
             return self._same(tx, self._moved(tx, slot, "in_doubt", effect="unknown"), request, run)
         if not slot.dangerous:
             return self._claim(tx, slot, request, changes={"effect": "unknown"})
-        if self._spooled():
-            return Drain()
         return self._same(tx, self._moved(tx, slot, "in_doubt", effect="unknown", next_at=tx.now_ms), request, run)
 
     def _again(self, tx: Transaction, slot: Slot, request: Request, run: Run) -> Decision:

@@ -18,6 +18,7 @@ from audit.store import Store, Transaction
 from .approvals import Approvals
 from .claims import backoff_ms
 from .errors import OutcomeNotRecorded
+from .holders import Holders
 from .outcomes import Outcome
 from .slots import Phase, Slot, Slots
 from .spool import Spool, SpoolLine
@@ -33,14 +34,22 @@ class Endings:
     """Marks and records over one store."""
 
     def __init__(
-        self, store: Store, slots: Slots, approvals: Approvals, codec: Codec, spool: Spool, tools: Mapping[str, Tool]
+        self,
+        store: Store,
+        slots: Slots,
+        approvals: Approvals,
+        codec: Codec,
+        spool: Spool,
+        holders: Holders,
+        tools: Mapping[str, Tool],
     ) -> None:
         """`tools`: those this process has met, by name."""
+        self._holders = holders
         self._store, self._slots, self._approvals = store, slots, approvals
         self._codec, self._spool, self._tools = codec, spool, tools
 
     def dispatch(self, slot: Slot, tool: Tool) -> Slot | None:
-        """Commit "about to call": the last guard before the effect.
+        """Commit "about to call": the last guard before the effect, then its witness beside the store.
 
         None when the slot was lost; then nothing may be sent.
         """
@@ -53,7 +62,12 @@ class Endings:
                 "dispatches": slot.dispatches + 1,
                 "lease_mono_ms": clock.mono_ms() + int(tool.lease_s * 1000),
             }
-            return self._slots.move(tx, slot, "dispatched", actor=f"holder:{slot.holder}", changes=changes)
+            sent = self._slots.move(tx, slot, "dispatched", actor=f"holder:{slot.holder}", changes=changes)
+            length = self._slots.history_length(tx.conn)
+        # After the commit, so that a witness never says more than the store once knew.
+        if sent is not None and sent.holder is not None:
+            self._holders.witness(sent.holder, length)
+        return sent
 
     def release(self, slot: Slot) -> None:
         """Give a claim back that sent nothing. A slot that was lost meanwhile is left alone."""

@@ -25,7 +25,7 @@ from .binding import Gate, tombstone_hash
 from .claims import Claims, Look
 from .drivers import AsyncDriver, run_course
 from .endings import Endings
-from .errors import LostLease, Refused
+from .errors import LedgerUnavailable, LostLease, Refused
 from .holders import Holders
 from .outcomes import Outcome, OutcomeKind, Told
 from .protocol import Course, Inquire, Protocol
@@ -81,6 +81,7 @@ class Ledger:
         sleep: how a waiting call waits. reserve: the first call makes room in the WAL for outcomes on a full disk.
 
         Raises BadDeclaration: the retention is shorter than a run that was opened may take to resume.
+        LedgerUnavailable: the store has lost dispatches that it had committed.
         """
         self._store, self._ids, self._retention, self._sleep = store, ids, retention, sleep
         self._tools: dict[str, Tool] = {}
@@ -89,7 +90,7 @@ class Ledger:
         self._approvals = Approvals(self._slots, events)
         self._holders = Holders(store.folder, store.clock)
         spool = Spool(store.folder)
-        self._endings = Endings(store, self._slots, self._approvals, self._codec, spool, self._tools)
+        self._endings = Endings(store, self._slots, self._approvals, self._codec, spool, self._holders, self._tools)
         self._claims = Claims(
             store, self._slots, self._approvals, usage, self._holders, ids,
             gate=gate, render=self._outcome, spooled=spool.pending,
@@ -100,6 +101,7 @@ class Ledger:
         self._driver = AsyncDriver(self._executor)
         self.views = Views(store, self._holders, self._codec)
         self._check_retention()
+        self._check_history()
         self._endings.drain()
 
     # -- runs and calls
@@ -367,6 +369,18 @@ class Ledger:
         inquire = Inquire(tool, self._protocol.call_of(look.slot, tool))
         inquire.ask()
         self._endings.looked(look.slot, inquire.answer, trusted=look.trusted)
+
+    def _check_history(self) -> None:
+        """Refuse a store that knows of fewer dispatches than were committed to it: it would send some of them again."""
+        witnessed, holder = self._holders.furthest()  # before the store, which only grows
+        with self._store.read() as conn:
+            known = self._slots.history_length(conn)
+        if known < witnessed:
+            raise LedgerUnavailable(
+                f"audit file {self._store.path}: knows {known} transitions of actions, {witnessed} had been committed"
+                f" (holders/{holder}); its WAL was lost or an old copy was put back, so what it takes for new may have"
+                " been sent. Restore the file, or check the targets and then remove that holder file"
+            )
 
     def _check_retention(self) -> None:
         with self._store.read() as conn:

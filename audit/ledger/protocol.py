@@ -130,7 +130,7 @@ class Protocol:
                     if not (yield from self._wait(decision, deadline)):
                         return replace(decision.outcome, replayed=False)
                 case Drain():
-                    yield from self._work(self._endings.drain)
+                    yield from self._work(self._endings.drain, guard=not executed)
                 case Look():
                     yield from self._look(decision, request.tool)
                 case Execute():

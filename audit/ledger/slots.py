@@ -10,6 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from sqlite3 import Connection
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -197,6 +198,11 @@ class Slots:
             "INSERT INTO action_events(idempotency_key, fence, what, actor, at, body) VALUES(?, ?, ?, ?, ?, ?)",
             (slot.idempotency_key, slot.fence, what, actor, tx.now_ms, text),
         )
+
+    def history_length(self, conn: Connection) -> int:
+        """The number of the newest row of the history, removed ones counted too; it never goes back. Does not write."""
+        row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'action_events'").fetchone()
+        return int(row[0]) if row else 0
 
     def report(self, tx: Transaction, slot: Slot, part: str, body: Mapping[str, JsonValue] | None = None) -> None:
         """Add an audit event about the slot: ids and counts, no argument and no result."""

@@ -100,7 +100,8 @@ class Upkeep:
         with self._store.write() as tx:
             settled, voided = self._settle(tx)
             rows = tx.conn.execute("SELECT DISTINCT holder FROM actions WHERE holder IS NOT NULL").fetchall()
-        holders = self._holders.tidy(row[0] for row in rows)
+        # A holder file is the witness of what the WAL holds: it may go only when the main file holds that, too.
+        holders = self._holders.tidy(row[0] for row in rows) if self._store.checkpoint() else 0
         return SweepReport(spooled, expired, doubted, exhausted, looks, settled, voided, holders)
 
     def prune(self, retention: timedelta, *, dry_run: bool) -> LedgerPruned:

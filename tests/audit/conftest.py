@@ -52,7 +52,10 @@ def _nothing_armed() -> Iterator[None]:
 
 @pytest.fixture
 def make_desk(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
-    """Makes a desk over a target of some ability; with `clock`, time stands still and waiting moves it."""
+    """Makes a desk over a target of some ability; with `clock`, time stands still and waiting moves it.
+
+    Every test that uses it ends with the four counters, `verify` and `integrity_check`.
+    """
     made: list[Desk] = []
 
     def make(ability: Literal["none", "lookup", "key", "both"] = "none", *, clock: FakeClock | None = None) -> Desk:
@@ -62,3 +65,5 @@ def make_desk(folder: Path, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     yield make
     for desk in made:
         desk.close()
+    for desk in made:
+        desk.check()

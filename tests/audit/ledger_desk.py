@@ -20,6 +20,10 @@ class Desk:
     target: Target
     clock: FakeClock | None = None
     audits: list[Audit] = field(default_factory=list)
+    # How many effects of one intent the test brings about on purpose; more at its end is a failure.
+    most_effects: int = 1
+    # Why the file cannot be checked at the end: the test has destroyed it on purpose.
+    destroyed: str = ""
 
     def open(self, **options: object) -> Audit:
         """Open an audit, as a new process would, and the run."""
@@ -38,6 +42,26 @@ class Desk:
     def counts(self, audit: Audit) -> Counts:
         """The four counters."""
         return counting(audit, self.target, "order", "purpose")
+
+    def check(self) -> None:
+        """The four counters, the chain and the file, as every test of the ledger must leave them.
+
+        Never more effects of one intent than the test means; one row per key, one unit per request:step:meter, one
+        event per request:step:kind:part.
+        """
+        if self.destroyed or not (self.folder / "audit.db").exists():
+            return
+        audit = Audit(self.folder, durable=False, clock=self.clock, create=False)
+        try:
+            counts = self.counts(audit)
+        finally:
+            audit.close()
+        assert counts.problems == ()
+        assert max(counts.effects.values(), default=0) <= self.most_effects, counts.effects
+        for counter in (counts.rows, counts.events):
+            assert set(counter.values()) <= {1}, counter
+        # Tokens are counted by the thousand; all else by the call.
+        assert {units for key, units in counts.units.items() if not key.endswith(":tokens")} <= {1}, counts.units
 
     def close(self) -> None:
         """Close every audit."""

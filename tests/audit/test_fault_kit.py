@@ -20,6 +20,7 @@ def test_a_request_delivered_twice_acts_once_only_where_keys_are_honoured(
 ) -> None:
     """The network repeats it below the ledger, which cannot see that: the reason to hand the key on."""
     desk = make_desk(ability)
+    desk.most_effects = effects
     audit = desk.open()
     assert send(audit, desk.tool(duplicate_delivery(desk.target.act))).kind == "done"
     assert len(desk.target.acts()) == effects

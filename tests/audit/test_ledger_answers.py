@@ -56,10 +56,13 @@ def unreachable(_: Call) -> object:
 
 
 @pytest.fixture
-def desk(make_desk: MakeDesk) -> Desk:
-    """A desk whose time only the test moves."""
-    made: Desk = make_desk(clock=FakeClock())
+def desk(make_desk: MakeDesk, request: pytest.FixtureRequest) -> Desk:
+    """A desk whose time only the test moves; its target has no ability unless the test names one."""
+    made: Desk = make_desk(getattr(request, "param", "none"), clock=FakeClock())
     return made
+
+
+every_ability = pytest.mark.parametrize("desk", ["none", "lookup", "key", "both"], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ def test_row_23_arguments_changed_while_the_caller_waits_change_nothing(desk: De
     assert [act.args["note"] for act in desk.target.acts()] == ["first words"]
 
 
+@every_ability
 @pytest.mark.invariant("I8")
 def test_row_24_a_corrected_call_runs_once_under_a_new_key(desk: Desk) -> None:
     """404 for A, then B at the same step: B once, with a new downstream key; A's error is kept in the history."""
@@ -185,6 +189,7 @@ def test_row_24_a_corrected_call_runs_once_under_a_new_key(desk: Desk) -> None:
     desk.counts(audit).expect(rows=1, units=1)
 
 
+@every_ability
 @pytest.mark.invariant("I8")
 def test_row_25_refused_twice_then_accepted_is_one_effect_of_three_attempts(desk: Desk) -> None:
     """The ledger owns retries: within its patience the caller sees only the result."""
@@ -202,6 +207,7 @@ def test_row_25_refused_twice_then_accepted_is_one_effect_of_three_attempts(desk
     desk.counts(audit).expect(rows=1, units=1)
 
 
+@every_ability
 @pytest.mark.invariant("I8")
 def test_row_25_refused_for_ever_is_exhausted_without_effect(desk: Desk) -> None:
     """Three attempts, then the same answer again and again, and nothing is sent."""
@@ -236,6 +242,7 @@ def test_row_25_without_patience_the_caller_is_told_when_to_come_back(desk: Desk
 @pytest.mark.invariant("I8")
 def test_row_26_a_sample_is_refused_until_its_parent_has_ended(desk: Desk) -> None:
     """While pending and in doubt: refused. After the end: a slot, a key and a unit of its own, with equal arguments."""
+    desk.most_effects = 2
     audit = desk.open()
     assert send(audit, desk.tool(lost_reply(desk.target.act))).kind == "in_doubt"
     with pytest.raises(Refused, match="in_doubt"):
@@ -253,6 +260,7 @@ def test_row_26_a_sample_is_refused_until_its_parent_has_ended(desk: Desk) -> No
 
 def test_row_26_samples_are_capped(desk: Desk) -> None:
     """An orchestrator that resamples in a loop is stopped."""
+    desk.most_effects = 21
     audit = desk.open()
     send(audit, desk.tool())
     for number in range(1, 21):
@@ -445,12 +453,14 @@ def test_row_29_a_workflow_id_is_never_used_again(desk: Desk) -> None:
         audit.ledger.open_run("w", scope="acme", agent="desk", resume_within=WEEK)
 
 
+@every_ability
 @pytest.mark.invariant("I8")
 @pytest.mark.parametrize(("told", "effects"), [(None, 1), ("error", 1), ("ok", 2)])
 def test_row_30_a_retry_at_the_next_step_is_one_effect_until_the_model_was_told(
     desk: Desk, told: str | None, effects: int
 ) -> None:
     """After a timeout or an error the model retries in other words; after `ok` it means a second one."""
+    desk.most_effects = effects
     audit = desk.open()
     first = send(audit, desk.tool())
     if told is not None:
@@ -459,6 +469,7 @@ def test_row_30_a_retry_at_the_next_step_is_one_effect_until_the_model_was_told(
     desk.counts(audit).expect(effects=effects, rows=effects, units=effects)
 
 
+@every_ability
 def test_row_30_twins_in_one_message_are_one_action(desk: Desk) -> None:
     """Parallel calls of one turn with equal identity."""
     audit = desk.open()
@@ -467,6 +478,7 @@ def test_row_30_twins_in_one_message_are_one_action(desk: Desk) -> None:
     desk.counts(audit).expect(rows=1, units=1)
 
 
+@every_ability
 def test_row_30_another_identity_is_another_action(desk: Desk) -> None:
     """Other amount, other order, other intent: two effects."""
     audit = desk.open()
@@ -477,6 +489,7 @@ def test_row_30_another_identity_is_another_action(desk: Desk) -> None:
 
 def test_row_30_ok_is_never_taken_back(desk: Desk) -> None:
     """A late error does not turn a finished intent into an open one."""
+    desk.most_effects = 2
     audit = desk.open()
     outcome = send(audit, desk.tool())
     outcome.ack("ok")
@@ -495,6 +508,7 @@ def test_row_30_ok_means_nothing_before_the_action_is_done(desk: Desk) -> None:
 
 def test_row_30_without_acknowledgements_only_pending_slots_rebind(desk: Desk) -> None:
     """`acks=False`: the adapter cannot tell, so a finished action is finished."""
+    desk.most_effects = 2
     audit = desk.open()
     tool = desk.tool(acks=False)
     send(audit, tool)
@@ -504,6 +518,7 @@ def test_row_30_without_acknowledgements_only_pending_slots_rebind(desk: Desk) -
 
 def test_once_per_scope_holds_over_runs(desk: Desk) -> None:
     """The dedup key finds the effect beyond position; another scope has its own."""
+    desk.most_effects = 2
     audit = desk.open()
     tool = desk.tool(once_per="scope")
     send(audit, tool).ack("ok")
@@ -611,6 +626,7 @@ def test_an_unknown_run_is_refused(desk: Desk) -> None:
 @pytest.mark.parametrize("verdict", ["happened", "did_not_happen", "void"])
 def test_a_person_ends_a_doubt(desk: Desk, verdict: str) -> None:
     """It happened; it did not, so it may run; or nobody will ever know."""
+    desk.most_effects = 2 if verdict == "did_not_happen" else 1  # the person was wrong
     audit = desk.open()
     doubt = send(audit, desk.tool(lost_reply(desk.target.act)))
     (view,) = audit.ledger.attention()
@@ -701,6 +717,7 @@ def test_sweep_asks_about_doubts_and_frees_what_the_dead_left(desk: Desk) -> Non
 
 def test_the_semantic_gate_asks_about_a_second_wish_in_the_same_words(desk: Desk) -> None:
     """Off by default; on, a near-identical call after `ok` waits for a person. Other identity vetoes it."""
+    desk.most_effects = 2
     audit = desk.open(gate=Gate(lambda left, right: 1.0 if left == right else 0.0))
     send(audit, desk.tool()).ack("ok")
     second = send(audit, desk.tool(), step="5.0")

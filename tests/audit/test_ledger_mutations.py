@@ -53,13 +53,13 @@ MUTANTS = (
         "time to settle",
         "ledger/claims.py",
         (("stopped and left <= 0", "stopped"),),
-        (f"{CRASHES}::test_row_9_not_found_means_nothing_before_the_effect_has_settled",),
+        (f"{CRASHES}::test_row_9_not_found_means_nothing_before_the_effect_has_settled[lookup]",),
     ),
     Mutant(
         "sender stopped",
         "ledger/claims.py",
         (("stopped and left <= 0", "left <= 0"),),
-        (f"{CRASHES}::test_row_9_not_found_means_nothing_while_the_sender_may_still_act",),
+        (f"{CRASHES}::test_row_9_not_found_means_nothing_while_the_sender_may_still_act[lookup]",),
     ),
     Mutant(
         "shield",
@@ -89,7 +89,7 @@ MUTANTS = (
         "bindings",
         "ledger/binding.py",
         (('bind(tx, request, slot)\n        return Bound(slot, "rebound")', 'return Bound(slot, "rebound")'),),
-        (f"{CRASHES}::test_row_43_a_rebound_step_that_is_resumed_finds_the_same_slot",),
+        (f"{CRASHES}::test_row_43_a_rebound_step_that_is_resumed_finds_the_same_slot[lookup]",),
     ),
 )
 
