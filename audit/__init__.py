@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         BadKey,
         ClockJumped,
     )
+    from .export import seal_file
     from .keys import ActionKey, CallKey, ChainKey, JsonValue, StepKey
     from .ledger import (
         ActionEvent,
@@ -92,6 +93,7 @@ __all__ = [
     "SweepReport",
     "Tool",
     "Unsure",
+    "seal_file",
 ]
 
 # Module of this package to the public names that it defines.
@@ -109,6 +111,7 @@ _HOMES = {
         "BadKey",
         "ClockJumped",
     ),
+    "export": ("seal_file",),
     "keys": (
         "ActionKey",
         "CallKey",

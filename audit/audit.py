@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from . import export, file_keys, reports, retention, usage
 from .clock import Clock
 from .errors import BadDeclaration
-from .events import Event, Events, Redactor, Seal, VerifyReport
+from .events import SEAL_EVERY, Emit, Event, Events, Redactor, Seal, VerifyReport
 from .failpoints import failpoint
 from .keys import ChainKey, JsonValue, StepKey
 from .reports import KeyView, UsageBy, UsageReport
@@ -79,6 +79,8 @@ class Audit:
         create: bool = True,
         clock: Clock | None = None,
         redactor: Redactor | None = None,
+        seal_every: int = SEAL_EVERY,
+        seal_to: Emit | None = None,
         attempts_cap: int = ATTEMPTS_CAP,
         gate: "Gate | None" = None,
         result_types: Sequence[type] = (),
@@ -89,6 +91,8 @@ class Audit:
         durable: synchronous=FULL (safe at a power cut), else NORMAL (safe at kill -9). busy_timeout_s: how long a call
         waits for the file. create=False: raise AuditMissing instead of making anything. redactor: what of a call's
         content may be kept; None keeps none.
+        seal_every: a seal after so many events of a scope, and at close. seal_to: puts each of these seals somewhere
+        safe (`seal_file` appends to a file), which is what shows a cut tail; None keeps them in the file alone.
         gate, result_types, sleep: for the ledger, see there.
         Raises AuditIncompatible (a key that is not this file's, a newer schema), AuditUnavailable.
         """
@@ -97,7 +101,7 @@ class Audit:
         self.store = Store(folder, durable=durable, busy_timeout_s=busy_timeout_s, clock=clock, create=create)
         self.retention = retention
         self.ids, chain = file_keys.settle(self.store, id_key, chain_key)
-        self.events = Events(self.store, self.ids, chain, redactor=redactor)
+        self.events = Events(self.store, self.ids, chain, redactor=redactor, seal_every=seal_every, seal_to=seal_to)
         self.usage = Usage(limits, attempts_cap=attempts_cap)
 
         def open_ledger() -> "Ledger":
@@ -232,7 +236,7 @@ class Audit:
         """Check the chain of one scope or of all; give exported seals to see a cut tail. Does not write."""
         return self.events.verify(scope=scope, heads=heads)
 
-    def seal(self, emit: Callable[[Sequence[Seal]], str], *, scope: str | None = None) -> tuple[Seal, ...]:
+    def seal(self, emit: Emit, *, scope: str | None = None) -> tuple[Seal, ...]:
         """Seal the heads and hand them to `emit`, which puts them somewhere safe and returns where.
 
         Only then do they count as exported.
@@ -253,7 +257,8 @@ class Audit:
         return retention.prune(self.store, self.events, self.retention, dry_run=dry_run)
 
     def close(self) -> None:
-        """Close this process's connections."""
+        """Seal what this process added, then close its connections."""
+        self.events.seal_open_ends()
         if self._ledger is not None:
             self._ledger.close()
         self.store.close()

@@ -5,7 +5,6 @@ every command is one call of the public API. The group needs a context object wi
 command boundary, which knows exit codes.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from .action_cli import COMMANDS, action_json, history_json
 from .console import AuditContext, Opened, json_option, line, print_table, table
 from .errors import AuditError
 from .events import Event, Seal
-from .export import ExportFormat, read_seals, seal_line, timestamp
+from .export import ExportFormat, read_seals, seal_file, seal_line, timestamp
 from .keys import ActionKey, JsonValue, StepKey
 from .reports import UsageBy
 
@@ -191,19 +190,13 @@ def verify(context: click.Context, scope: str | None, heads: Path | None, as_jso
 def seal(opened: Opened, scope: str | None, output: Path | None, as_json: bool) -> None:
     """Write the head of every scope somewhere safe, as one JSON line each."""
 
-    def emit(seals: Sequence[Seal]) -> str:
-        if output is None:
-            for item in seals:
-                click.echo(seal_line(item))
-            sys.stdout.flush()
-            return "stdout"
-        with output.open("a", encoding="utf-8") as file:
-            file.writelines(seal_line(item) + "\n" for item in seals)
-            file.flush()
-            os.fsync(file.fileno())
-        return str(output)
+    def show(seals: Sequence[Seal]) -> str:
+        for item in seals:
+            click.echo(seal_line(item))
+        sys.stdout.flush()
+        return "stdout"
 
-    seals = opened.audit().seal(emit, scope=scope)
+    seals = opened.audit().seal(show if output is None else seal_file(output), scope=scope)
     if output is not None:
         if as_json:
             line({"message_type": "audit_sealed", "seals": len(seals), "output": str(output)})

@@ -7,11 +7,13 @@ production passes it from outside, and a tail that was cut off is seen only with
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from .chain import ChainCheck, Event, Problem, Seal, VerifyReport, select_events
+from .errors import AuditUnavailable
 from .failpoints import failpoint
 from .keys import (
     GENESIS,
@@ -27,16 +29,20 @@ from .keys import (
 )
 from .store import Store, Transaction
 
-__all__ = ["CLOCK_SCOPE", "Event", "Events", "Problem", "Redactor", "Seal", "VerifyReport"]
+__all__ = ["CLOCK_SCOPE", "Emit", "Event", "Events", "Problem", "Redactor", "Seal", "VerifyReport"]
+
+log = logging.getLogger(__name__)
 
 # The scope of what the store itself reports; no host can have it.
 CLOCK_SCOPE = "~audit"
-# A local seal this often, so that losing a tail by accident shows even where nobody exports.
+# A seal this often, and at close, so that losing a tail by accident shows even where nobody exports.
 SEAL_EVERY = 1000
 _BATCH = 500
 
 # Returns what of a content may be kept, or None to keep nothing.
 Redactor: TypeAlias = Callable[[Mapping[str, JsonValue]], Mapping[str, JsonValue] | None]
+# Puts seals somewhere safe, durable on return, and says where. Raises OSError when it could not.
+Emit: TypeAlias = Callable[[Sequence[Seal]], str]
 
 _LAST_EVENT = "SELECT seq, hash FROM audit_events WHERE scope = ? ORDER BY seq DESC LIMIT 1"
 _LAST_SEAL = "SELECT seq, hash FROM audit_seals WHERE scope = ? ORDER BY seq DESC LIMIT 1"
@@ -45,13 +51,31 @@ _LAST_SEAL = "SELECT seq, hash FROM audit_seals WHERE scope = ? ORDER BY seq DES
 class Events:
     """The chain of events over one store."""
 
-    def __init__(self, store: Store, ids: IdKey, chain: ChainKey, *, redactor: Redactor | None = None) -> None:
-        """Content is dropped unless a redactor says what of it may stay."""
+    def __init__(
+        self,
+        store: Store,
+        ids: IdKey,
+        chain: ChainKey,
+        *,
+        redactor: Redactor | None = None,
+        seal_every: int = SEAL_EVERY,
+        seal_to: Emit | None = None,
+    ) -> None:
+        """Content is dropped unless a redactor says what of it may stay.
+
+        Every `seal_every` events of a scope its head is sealed; with `seal_to` the seal also leaves the file.
+        """
         self._store = store
         self._ids = ids
         self._chain = chain
         self._redactor = redactor
+        self._seal_every, self._seal_to = seal_every, seal_to
+        # Scopes with events of this process after their last seal, and those whose N-th event waits for its commit.
+        self._unsealed: set[str] = set()
+        self._due: set[str] = set()
         store.on_jump = self._clock_jumped
+        if seal_to is not None:
+            store.on_commit = self._export_due
 
     def append(
         self,
@@ -105,8 +129,10 @@ class Events:
             tx.conn.execute(
                 "INSERT INTO audit_content(scope, seq, body) VALUES(?, ?, ?)", (scope, event.seq, kept_text)
             )
-        if event.seq % SEAL_EVERY == 0:
+        self._unsealed.add(scope)
+        if event.seq % self._seal_every == 0:
             _insert_seal(tx, Seal(scope, event.seq, event.hash, tx.now_ms))
+            self._due.add(scope)
         failpoint("events.appended")
         return event
 
@@ -173,6 +199,24 @@ class Events:
                     made.append(seal)
         return tuple(made)
 
+    def seal_open_ends(self) -> tuple[Seal, ...]:
+        """Seal every scope that this process added to since its last seal, and export the seals where that was asked.
+
+        What cannot be done is logged and tried again with the next seal: the events themselves are safe.
+        """
+        made: list[Seal] = []
+        for scope in sorted(self._unsealed):
+            try:
+                seals = self.seal(scope=scope)
+                if self._seal_to is not None and seals:
+                    self.note_exported(seals, self._seal_to(seals))
+            except (AuditUnavailable, OSError) as error:
+                log.warning("events.seal scope=%s: %s", scope, error)
+            else:
+                self._unsealed.discard(scope)
+                made += seals
+        return tuple(made)
+
     def note_exported(self, seals: Iterable[Seal], exported_to: str) -> None:
         """Record that copies of these seals are safe elsewhere.
 
@@ -234,6 +278,12 @@ class Events:
         """
         tx.conn.execute("DELETE FROM audit_content WHERE scope = ? AND seq <= ?", (scope, up_to))
         return tx.conn.execute("DELETE FROM audit_events WHERE scope = ? AND seq <= ?", (scope, up_to)).rowcount
+
+    def _export_due(self) -> None:
+        """After a commit: let the seals of this process leave the file, where the N-th event of a scope was reached."""
+        if self._due:
+            self._due.clear()
+            self.seal_open_ends()
 
     def _clock_jumped(self, tx: Transaction) -> None:
         boottime_ms = self._store.clock.boottime_ms()

@@ -11,17 +11,27 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from .errors import AuditError
-from .events import Event, Events, Seal
+from .events import Emit, Event, Events, Seal
 from .keys import JsonValue
 
-__all__ = ["ATTRIBUTES", "ExportFormat", "ExportReport", "export_to", "lines", "read_seals", "seal_line", "timestamp"]
+__all__ = [
+    "ATTRIBUTES",
+    "ExportFormat",
+    "ExportReport",
+    "export_to",
+    "lines",
+    "read_seals",
+    "seal_file",
+    "seal_line",
+    "timestamp",
+]
 
 ExportFormat: TypeAlias = Literal["jsonl", "csv", "cloudevents", "otlp"]
 
@@ -106,6 +116,19 @@ def seal_line(seal: Seal) -> str:
             "at": timestamp(seal.at_ms),
         }
     )
+
+
+def seal_file(path: Path) -> Emit:
+    """What appends seals to a file, one JSON line each, durable on return; it should lie on another disk or host."""
+
+    def append(seals: Sequence[Seal]) -> str:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(seal_line(seal) + "\n" for seal in seals)
+            file.flush()
+            os.fsync(file.fileno())
+        return str(path)
+
+    return append
 
 
 def read_seals(path: Path) -> tuple[Seal, ...]:

@@ -45,7 +45,8 @@ GENESIS = "0" * 64
 
 # `~` in front is ours, so that no key from outside can equal one that we make. No `:`, `#`, `@`: they join.
 _PART = re.compile(r"[A-Za-z0-9._-][A-Za-z0-9._~-]{0,127}")
-_OWN_PART = re.compile(r"~[A-Za-z0-9._-]{1,127}")
+# Ours may be longer: `~s20.` goes in front of a step of the host.
+_OWN_PART = re.compile(r"~[A-Za-z0-9._~-]{1,160}")
 _NAME = re.compile(r"[A-Za-z0-9._-][A-Za-z0-9._~-]{0,63}")
 _EVENT_PART = re.compile(r"[A-Za-z0-9._~#@-]{0,200}")
 _KEY_LENGTH = 255
@@ -101,7 +102,7 @@ class StepKey:
     def __post_init__(self) -> None:
         """Check both parts; only keys that this package or `agent_tool` makes itself may start with `~`."""
         check_part(self.request, "request", ours=self.ours)
-        check_part(self.step, "step")
+        check_part(self.step, "step", ours=self.ours)
 
     @classmethod
     def parse(cls, text: str) -> "StepKey":
@@ -163,8 +164,15 @@ class ActionKey:
 
     @property
     def step_key(self) -> StepKey:
-        """The key of the events and usage of this action."""
+        """The key of the events of this action."""
         return StepKey(self.workflow, self.step)
+
+    @property
+    def usage_key(self) -> StepKey:
+        """Where the action is counted: its step; each sample is a use of its own, under a step no host can name."""
+        if not self.sample:
+            return self.step_key
+        return StepKey(self.workflow, f"~s{self.sample}.{self.step}", ours=True)
 
     def __str__(self) -> str:
         return f"{self.workflow}:{self.step}:{self.tool}" + (f"#s{self.sample}" if self.sample else "")

@@ -68,6 +68,7 @@ class Store:
         self.path = folder / FILE_NAME
         self.clock: Clock = clock or SystemClock()
         self.on_jump: Callable[[Transaction], None] | None = None
+        self.on_commit: Callable[[], None] | None = None
         self._durable = durable
         self._busy_timeout_ms = int(busy_timeout_s * 1000)
         self._lock = threading.Lock()
@@ -117,6 +118,8 @@ class Store:
             except BaseException:
                 _roll_back(conn)
                 raise
+        if self.on_commit is not None:
+            self.on_commit()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from audit.failpoints import failpoint
-from audit.keys import ActionKey, IdKey, StepKey, fresh_downstream_key
+from audit.keys import ActionKey, IdKey, fresh_downstream_key
 from audit.store import Store, Transaction
 from audit.usage import Usage
 
@@ -165,7 +165,7 @@ class Claims:
         counted = self._usage.count(
             tx,
             scope=run.scope,
-            step=usage_step(key),
+            step=key.usage_key,
             meter=tool.name,
             subject=run.agent,
             fingerprint=request.identity_fp,
@@ -384,11 +384,6 @@ class Claims:
 
     def _actor(self, slot: Slot) -> str:
         return f"agent:{slot.agent_id}"
-
-
-def usage_step(key: ActionKey) -> StepKey:
-    """Where an action is counted: its step; each sample is a use of its own."""
-    return StepKey(key.workflow, f"{key.step}~s{key.sample}" if key.sample else key.step)
 
 
 def backoff_ms(attempts: int) -> int:

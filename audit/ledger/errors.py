@@ -60,7 +60,12 @@ class Reentrant(LedgerError):
 
 
 class LostLease(LedgerError):
-    """Another holder owns the slot by now; the caller must not act."""
+    """The slot moved on since its fence was read; nothing was changed, and the caller must not act.
+
+    Raised to who names a fence (`resolve`). A call whose slot was taken over is not told so: it stops before it sends,
+    leaves a `late_...` row in the history, and is answered from the record like every other caller, for to its host an
+    error would mean that nothing happened.
+    """
 
 
 class OutcomeNotRecorded(LedgerError):

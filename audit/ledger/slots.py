@@ -165,7 +165,8 @@ class Slots:
     ) -> Slot | None:
         """Make one transition from the state that the caller saw.
 
-        None, and a `late_...` row, when the slot is not in it any more.
+        None, and a `late_...` row, when the slot is not in it any more. Not an exception: raised inside the transaction
+        it would take the row along, and the record has the answer for the caller (see LostLease).
         """
         if (slot.phase, phase) not in LEGAL:
             raise LedgerError(

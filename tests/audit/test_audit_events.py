@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from audit import Audit, ChainKey, JsonValue, StepKey
+from audit import Audit, ChainKey, JsonValue, StepKey, seal_file
 from audit.events import CLOCK_SCOPE, Event, Seal
 from audit.export import ExportFormat, read_seals, seal_line
 from audit.faults import FakeClock, run_child
@@ -70,7 +70,7 @@ def test_the_table_itself_refuses_to_change(audit: Audit, statement: str) -> Non
         ("DELETE FROM audit_events WHERE seq IN (3, 4)", [(3, "gap")]),
         ("DELETE FROM audit_events WHERE seq = 1", [(1, "gap")]),
         ("UPDATE audit_events SET seq = 7 - seq WHERE seq IN (3, 4)", [(3, "edit"), (4, "edit")]),
-        ("UPDATE audit_events SET scope = 'other' WHERE seq = 5", [(5, "edit"), (1, "gap")]),
+        ("UPDATE audit_events SET scope = 'other' WHERE seq = 5", [(1, "gap"), (5, "edit"), (5, "missing tail")]),
         ("INSERT INTO audit_events SELECT * FROM audit_events WHERE seq = 3", [(3, "fork")]),
     ],
 )
@@ -331,3 +331,59 @@ def test_an_event_shows_its_principal_and_survives_a_broken_body() -> None:
     """A reader of damaged rows must not fail before verify can name them."""
     event = Event("acme", 1, "r", "1", "note", "", 0, "{broken", "", "", "local")
     assert (event.principal, event.fields) == ("acme", {})
+
+
+def test_every_n_events_and_at_close_the_head_is_sealed_outside(
+    make_audit: Callable[..., Audit], tmp_path: Path
+) -> None:
+    """Without anybody asking: so a tail that is cut off later shows, whole events at the end included."""
+    heads = tmp_path / "elsewhere.jsonl"
+    audit = make_audit(seal_every=3, seal_to=seal_file(heads))
+    for number in range(7):
+        audit.record(StepKey("r", str(number)), kind="run", scope="acme", body={})
+    assert [(seal.scope, seal.seq) for seal in read_seals(heads)] == [("acme", 3), ("acme", 6)]
+    audit.close()
+    assert [seal.seq for seal in read_seals(heads)] == [3, 6, 7]
+    audit = make_audit()
+    assert {seal.exported_to for seal in audit.events.seals("acme")} == {str(heads)}
+    conn = audit.store.connection()
+    conn.execute("DROP TRIGGER audit_events_no_delete")
+    conn.execute("DELETE FROM audit_events WHERE seq > 5")
+    conn.execute("DELETE FROM audit_seals WHERE seq > 5")
+    (problem,) = audit.verify(heads=read_seals(heads)).problems
+    assert (problem.name, problem.seq) == ("missing tail", 6)
+
+
+def test_who_only_reads_seals_nothing(make_audit: Callable[..., Audit]) -> None:
+    """Closing writes only where this process has added something."""
+    audit = make_audit()
+    audit.record(StepKey("r", "1"), kind="run", scope="acme", body={})
+    audit.close()
+    reader = make_audit()
+    before = reader.events.seals("acme")
+    reader.tail()
+    reader.close()
+    assert make_audit().events.seals("acme") == before
+    assert [seal.seq for seal in before] == [1]
+
+
+def test_seals_that_cannot_leave_the_file_are_tried_again_with_the_next(
+    make_audit: Callable[..., Audit], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other host is away: no call fails for it, and nothing counts as exported before it is."""
+    places: list[int] = []
+
+    def away_at_first(seals: Sequence[Seal]) -> str:
+        places.append(seals[0].seq)
+        if len(places) == 1:
+            raise ConnectionError("unreachable")
+        return "host"
+
+    audit = make_audit(seal_every=2, seal_to=away_at_first)
+    for number in range(2):
+        audit.record(StepKey("r", str(number)), kind="run", scope="acme", body={})
+    assert "unreachable" in caplog.text
+    assert [seal.exported_to for seal in audit.events.seals("acme")] == [None]
+    for number in range(2, 4):
+        audit.record(StepKey("r", str(number)), kind="run", scope="acme", body={})
+    assert [(seal.seq, seal.exported_to) for seal in audit.events.seals("acme")] == [(2, None), (4, "host")]

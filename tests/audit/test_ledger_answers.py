@@ -258,6 +258,26 @@ def test_row_26_a_sample_is_refused_until_its_parent_has_ended(desk: Desk) -> No
     desk.counts(audit).expect(effects=2, rows=2, units=2)
 
 
+@pytest.mark.invariant("I7")
+def test_row_26_a_step_spelled_like_a_sample_is_another_step(desk: Desk) -> None:
+    """`4.0~s1` of the host and sample 1 of `4.0` are counted under two keys, and no host can name the latter."""
+    desk.most_effects = 2
+    audit = desk.open()
+    send(audit, desk.tool())
+    audit.ledger.resample(key(), reason="another draft", by="planner")
+    send(audit, desk.tool(), sample=1)
+    send(audit, desk.tool(), step="4.0~s1", order="P-2")
+    long = "x" * 128
+    send(audit, desk.tool(), step=long, order="P-3")
+    audit.ledger.resample(key(long), reason="another draft", by="planner")
+    send(audit, desk.tool(), step=long, order="P-3", sample=1)
+    with pytest.raises(BadKey):
+        StepKey("w", "~s1.4.0")
+    assert desk.counts(audit).units == {
+        f"w:{step}:send": 1 for step in ("4.0", "~s1.4.0", "4.0~s1", long, f"~s1.{long}")
+    }
+
+
 def test_row_26_samples_are_capped(desk: Desk) -> None:
     """An orchestrator that resamples in a loop is stopped."""
     desk.most_effects = 21
