@@ -25,6 +25,8 @@ __all__ = ["add_body", "add_headers", "add_page", "attachment_warning", "read"]
 MAX_DEPTH, MAX_PARTS = 10, 100
 SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 NAMED_ATTACHMENTS = 20
+# The header parser of ``email`` takes minutes and gigabytes for a few MiB; real headers are below a few KiB.
+MAX_HEADER_CHARS = 1 << 16
 # RFC 4155: a line that begins a message stands first or after a blank line.
 SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -159,11 +161,14 @@ def _best(children: list[Message]) -> list[Message]:
 
 
 def _header(message: Message, name: str) -> str:
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    if len(raw) > MAX_HEADER_CHARS:
+        return raw
     try:
         return str(message.get(name, ""))
     except BAD_HEADER:
         # Its parser gives up on some headers that no standard allows; the line as it stands says enough.
-        return next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
+        return raw
 
 
 def _file_name(part: Message) -> str | None:

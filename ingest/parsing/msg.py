@@ -23,7 +23,7 @@ def read(task: ReaderInput) -> Document:
     message = Message.load(task.content)
     assembly = Assembly(task)
     date = message.sent_date
-    recipients = [f"{found.name} <{found.email_address}>" for found in message.recipients]
+    recipients = [f"{found.name} <{found.email_address}>" for found in message.recipients if found.email_address]
     headers = [
         ("From", message.sender or ""),
         ("To", "; ".join(recipients) or message.properties.str_prop_value(DISPLAY_TO) or ""),

@@ -3,6 +3,7 @@
 import datetime
 import io
 import zipfile
+from pathlib import Path
 
 import openpyxl
 import pytest
@@ -15,6 +16,7 @@ from ingest.parsing.document import Document, Gap
 from ingest.parsing.failure import ParseFailure
 from ingest.parsing.reading import read_document
 
+FIXTURES = Path(__file__).resolve().parents[1] / "files" / "parsing"
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 M = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
@@ -278,3 +280,10 @@ def test_any_damage_ends_in_a_document_or_a_failure(kind: str, data: st.DataObje
     found = read_document(bytes(content), kind)
     assert found == read_document(bytes(content), kind)
     assert isinstance(found, Document) or found.reason
+
+
+@pytest.mark.parametrize("kind", ["xls", "ods"])
+def test_old_and_open_workbooks_read_alike(kind: str) -> None:
+    """The table of ``fees.*``, as two other programs write it."""
+    found = read((FIXTURES / f"fees.{kind}").read_bytes(), kind)
+    assert [text for _, text in pieces(found)] == ["Fees", "Berth: A1 | Price: 12", "Berth: A2 | Price: 7.5"]
