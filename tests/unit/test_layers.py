@@ -19,12 +19,19 @@ MAY_IMPORT = {
 PACKAGES = tuple(MAY_IMPORT)
 # A library and the modules that adapt it. What is not named here is light, or the standard library's.
 ADAPTERS = {
+    "chardet": {"ingest/parsing/decode.py"},
     "fastembed": {"search/fastembed_model.py"},
     "huggingface_hub": set(),
+    "mammoth": {"ingest/parsing/docx.py"},
     "markdown_it": {"ingest/parsing/markdown.py"},
     "mcp": {
         "agent_tool/http_server.py", "agent_tool/server.py", "agent_tool/stdio_server.py", "agent_tool/tokens.py"
     },
+    "openpyxl": {"ingest/parsing/sheets.py"},
+    "oxmsg": {"ingest/parsing/msg.py"},
+    "pptx": {"ingest/parsing/pptx.py"},
+    "python_calamine": {"ingest/parsing/sheets.py"},
+    "striprtf": {"ingest/parsing/rtf.py"},
     "onnxruntime": {"search/fastembed_model.py"},
     "pypdf": {"ingest/parsing/pdf_pypdf.py"},
     "pypdfium2": {"ingest/parsing/pdf_pdfium.py"},
@@ -129,7 +136,7 @@ def test_the_command_line_starts_without_a_heavy_library(words: list[str]) -> No
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), "
         f"contextlib.suppress(SystemExit):\n    main({words!r})"
     )
-    assert set(in_fresh_interpreter(program)) & ({*ADAPTERS} | {"PIL", "charset_normalizer"}) == set()
+    assert set(in_fresh_interpreter(program)) & ({*ADAPTERS} | {"PIL", "lxml"}) == set()
 
 
 def test_only_identity_makes_hashes() -> None:
