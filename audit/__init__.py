@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         SweepReport,
         Tool,
         Unsure,
+        embedding_similarity,
+        tfidf_similarity,
     )
     from .usage import Limit
 
@@ -93,7 +95,9 @@ __all__ = [
     "SweepReport",
     "Tool",
     "Unsure",
+    "embedding_similarity",
     "seal_file",
+    "tfidf_similarity",
 ]
 
 # Module of this package to the public names that it defines.
@@ -147,6 +151,8 @@ _HOMES = {
         "SweepReport",
         "Tool",
         "Unsure",
+        "embedding_similarity",
+        "tfidf_similarity",
     ),
     "usage": ("Limit",),
 }

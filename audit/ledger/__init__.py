@@ -18,6 +18,7 @@ from .errors import (
 from .ledger import Ledger
 from .outcomes import Outcome
 from .retries import RetryReport
+from .similarity import embedding_similarity, tfidf_similarity
 from .tools import Approval, Call, Failure, Found, NotFound, Tool, Unsure
 from .upkeep import LedgerPruned, SweepReport
 from .views import ActionEvent, ActionView
@@ -50,4 +51,6 @@ __all__ = [
     "SweepReport",
     "Tool",
     "Unsure",
+    "embedding_similarity",
+    "tfidf_similarity",
 ]

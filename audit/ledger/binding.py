@@ -6,7 +6,7 @@ resumed. Refuses to drop a call because it looks alike: similarity only ever ask
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from audit.store import Transaction
 
 from .requests import Request, dedup_key
 from .runs import Run
+from .similarity import Similarity
 from .slots import Slot, select_slots
 
 __all__ = ["Bound", "Gate", "bind", "find", "is_pruned", "similar"]
@@ -32,10 +33,11 @@ class Bound:
 class Gate:
     """The semantic gate: `similarity` of two wordings, 0 to 1, and from where on a person is asked.
 
+    A wording is the text of all arguments outside the identity, in the order of their names.
     near: near-identical wording. same_intent: for tools that declare an intent, which is part of the (equal) identity.
     """
 
-    similarity: Callable[[str, str], float]
+    similarity: Similarity
     near: float = 0.90
     same_intent: float = 0.85
 
@@ -104,28 +106,26 @@ def similar(tx: Transaction, request: Request, run: Run, gate: Gate | None) -> b
     if gate is None or not request.tool.dangerous:
         return False
     least = gate.near if request.tool.intent is None else min(gate.near, gate.same_intent)
+    words = _words(request.args_text, request)
     for fingerprint in request.identities.values():
         rows = tx.conn.execute(
             select_slots(_ALIKE), (run.workflow, request.tool.name, fingerprint, run.scope)
         ).fetchall()
         for slot in (Slot(*row) for row in rows):
-            if (
-                slot.args_data is not None
-                and gate.similarity(_words(slot.args_data, request), request.wording) >= least
-            ):
+            if slot.args_data is not None and gate.similarity(_words(slot.args_data, request), words) >= least:
                 return True
     return False
 
 
 def _words(args_text: str, request: Request) -> str:
-    """The wording of stored arguments, as the request has its own."""
+    """The wording of arguments as one text: values only, since equal names would make all calls look alike."""
     mine = json.loads(request.wording)
-    stored = {
-        name: value
-        for name, value in json.loads(args_text).items()
+    values = [
+        value
+        for name, value in sorted(json.loads(args_text).items())
         if name in mine or name not in request.tool.identity
-    }
-    return json.dumps(stored, sort_keys=True, separators=(",", ":"))
+    ]
+    return "\n".join(value if isinstance(value, str) else json.dumps(value, sort_keys=True) for value in values)
 
 
 def _rebound(tx: Transaction, request: Request, run: Run) -> Slot | None:
