@@ -18,7 +18,7 @@ demo: setup  ## The main job on the sample corpus: in, again with nothing writte
 	$(BIN)/python -m data.demo
 
 test: setup  ## Every test but the optional groups, which say why they were skipped.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .
