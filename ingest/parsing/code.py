@@ -43,6 +43,8 @@ FUNCTION = re.compile(
 METHOD_WORDS = re.compile(r"\b(?:public|private|protected|internal|static|override|virtual|abstract|final)\b")
 NO_FUNCTION = re.compile(r"\s*(?:if|else|for|while|switch|return|case|do|throw|new|await|yield|using|typedef|goto)\b")
 COMMENT_LINE = re.compile(r"[ \t]*(?:#(?!include|define|if|endif|else|pragma)|//|/\*|\*|--[ \t]|@\w|\[\w)")
+# Behind the name a definition ends, or opens something; prose such as "function that returns" goes on.
+OPENS = re.compile(r"[({<:;=]")
 MAX_LINE_CHARS = 1000
 
 
@@ -143,7 +145,8 @@ def _outline(lines: Sequence[str]) -> Iterator[_Definition]:
 def _definition(line: str) -> tuple[str | None, int]:
     """Return what a line defines, such as ``class Pump``, and its indentation."""
     match = DEFINITION.match(line)
-    if match:
+    rest = line[match.end() :].strip() if match else ""
+    if match and (not rest or OPENS.search(rest)):
         name = match["arrow"] or match["sql"] or f"{match['word']} {match['name']}"
         return name, len(match["indent"].expandtabs())
     match = FUNCTION.match(line)

@@ -175,6 +175,7 @@ def test_python_that_does_not_parse_still_has_an_outline(broken: str) -> None:
         ("func (p *Pump) Start(n int) error {\n\treturn nil\n}\n", [(2, "func Start")]),
         ("impl Pump {\n    pub fn start(&self) {}\n}\n", [(2, "impl Pump"), (3, "fn start")]),
         ("CREATE TABLE pumps (\n  id int\n);\n", [(2, "TABLE pumps")]),
+        ("x = [[\nfunction that returns nothing\nobject is here\n]]\n", []),
         ("local function go(a)\nend\n", [(2, "function go")]),
     ],
 )
