@@ -11,6 +11,11 @@ from audit.faults import FakeClock, Target
 from tests.audit.ledger_desk import Desk
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker of this folder, so that it can be run alone, too."""
+    config.addinivalue_line("markers", "engines: needs engines and SDKs of the extra `engines`; skipped without them")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where the audit file will be."""

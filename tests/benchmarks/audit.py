@@ -1,7 +1,10 @@
-"""What a guarded call costs: the ledger beside aws-lambda-powertools' idempotency, on one loopback tool, in one run.
+"""What bookkeeping costs: a guarded call beside aws-lambda-powertools' idempotency, and a lookup's begin and end.
 
-Run `python -m tests.audit.bench_ledger` (for the comparison with aws-lambda-powertools and boto3). Not a test: it
-prints milliseconds, median and 95th percentile of each way, in turns, so that a busy machine slows all of them alike.
+    python -m tests.benchmarks audit
+
+Not a test: it prints milliseconds, median and 95th percentile. The ways to send run in turns on one loopback tool, so
+that a busy machine slows all of them alike; powertools is compared where it is installed (with boto3). The lookup is a
+stand-in that waits as long as a search takes: what counts is how much begin and end add, alone and to 8 at a time.
 """
 
 import http.client
@@ -11,15 +14,21 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 
-from audit import Audit, Tool
+from audit import Audit, StepKey, Tool
+
+__all__ = ["main"]
 
 CALLS = 300
+READERS = 8
+# What a lookup in a corpus of some thousand passages takes, without its bookkeeping.
+SEARCH_S = 0.02
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -89,7 +98,45 @@ def powertools(folder: Path, post: Callable[[], str]) -> Send | None:
 
 
 def main() -> None:
-    """Measure in turns, print a table."""
+    """Measure and print both tables."""
+    guarded_calls()
+    lookups()
+
+
+def lookups() -> None:
+    """Lookups with and without begin and end, one reader and 8 at a time; synchronous=NORMAL, as in the agent tool."""
+    with tempfile.TemporaryDirectory() as name:
+        audit = Audit(Path(name) / "lookups", durable=False)
+
+        def lookup(step: StepKey | None) -> float:
+            start = time.perf_counter()
+            if step is None:
+                time.sleep(SEARCH_S)
+            else:
+                begun = audit.begin(
+                    step, kind="lookup", scope="bench", subject="bench", meter="lookup", args={"q": "x"}
+                )
+                time.sleep(SEARCH_S)
+                audit.end(begun, outcome="ok")
+            return (time.perf_counter() - start - SEARCH_S) * 1000
+
+        print(f"\n{CALLS} lookups of {SEARCH_S * 1000:.0f} ms, ms added   median     p95  lookups/s")
+        for readers in (1, READERS):
+            for counted in (False, True):
+                steps = [StepKey(f"r{readers}", str(n)) if counted else None for n in range(CALLS)]
+                with ThreadPoolExecutor(readers) as pool:
+                    start = time.perf_counter()
+                    added = list(pool.map(lookup, steps))
+                    rate = CALLS / (time.perf_counter() - start)
+                what = f"{readers} at a time, " + ("begin and end" if counted else "bare")
+                print(
+                    f"{what:<34}{statistics.median(added):8.2f}{statistics.quantiles(added, n=20)[-1]:8.2f}{rate:11.0f}"
+                )
+        audit.close()
+
+
+def guarded_calls() -> None:
+    """One tool behind each way, in turns."""
     with ExitStack() as stack:
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
