@@ -29,11 +29,13 @@ def used_width(cells: Sequence[str]) -> int:
 def column_names(cells: Sequence[str]) -> list[str] | None:
     """Return the first row of a table as names of columns; None if it does not look like names.
 
-    Names are distinct and hold a letter; one may be missing, as over the row numbers that programs put first.
+    Names are distinct and hold a letter; one may be missing, as over the row numbers that programs put first,
+    and any at the end, where lines merely have more delimiters.
     """
     names = [collapse(cell) for cell in cells]
     given = [name for name in names if name]
-    missing = len(names) - len(given)
+    last = max((index for index, name in enumerate(names) if name), default=0)
+    missing = last + 1 - len(given)
     is_named = len(set(given)) == len(given) and all(
         len(name) <= MAX_NAME_CHARS and any(map(str.isalpha, name)) for name in given
     )
