@@ -144,14 +144,14 @@ class Scene:
         """Return the findings as a list, to be compared with none."""
         return list(self.findings().values())
 
-    def answer(self) -> Answer:
-        """Return what a reader that starts now gets from the generation it finds; raises what it would meet."""
-        reader = EdgeReader(self.layout)
-        try:
-            lookup = Lookup(_Pinned(reader.snapshot()), lambda _spec: model())
-            results = [lookup.lookup(question) for question in QUESTIONS]
-        finally:
-            reader.close()
+    def snapshot(self) -> Snapshot:
+        """Return the current generation, open, as a reader that starts now gets it; raises what it would meet."""
+        return EdgeReader(self.layout).snapshot()
+
+    def answer(self, held: Snapshot | None = None) -> Answer:
+        """Return what a reader that starts now gets from one generation, or one that has held it since before."""
+        lookup = Lookup(_Pinned(held or self.snapshot()), lambda _spec: model())
+        results = [lookup.lookup(question) for question in QUESTIONS]
         return tuple(tuple((passage.text, passage.citation.path) for passage in result.passages) for result in results)
 
     def published_files(self) -> dict[str, str]:
