@@ -24,7 +24,7 @@ class Mutant:
     tests: tuple[str, ...]
 
 
-CRASHES, ASYNC, RACES = "test_ledger_crashes", "test_ledger_async", "test_ledger_races"
+CRASHES, ASYNC, RACES, STORAGE = "test_ledger_crashes", "test_ledger_async", "test_ledger_races", "test_ledger_storage"
 MUTANTS = (
     Mutant(
         "fence",
@@ -84,6 +84,29 @@ MUTANTS = (
         "ledger/holders.py",
         (("os.register_at_fork(after_in_child=_close_in_child)\n", ""),),
         (f"{CRASHES}::test_row_21_a_child_that_outlives_its_parent_does_not_keep_it_alive",),
+    ),
+    Mutant(
+        "witness beside the store",
+        "ledger/endings.py",
+        (("            self._holders.witness(sent.holder, length)\n", "            del length\n"),),
+        (f"{STORAGE}::test_row_18_a_wal_that_was_lost_after_a_crash_is_noticed_and_nothing_is_sent",),
+    ),
+    Mutant(
+        "witness kept by sweep",
+        "store.py",
+        (("return not busy and pages == moved", "return True"),),
+        (f"{STORAGE}::test_row_18_sweep_keeps_the_witness_while_only_the_wal_holds_what_it_saw",),
+    ),
+    Mutant(
+        "spool read at once",
+        "ledger/claims.py",
+        (
+            (
+                'if slot.phase == "dispatched" and self._spooled():\n                    return Drain()',
+                "if slot.scope == '':\n                    return Drain()",
+            ),
+        ),
+        (f"{STORAGE}::test_row_16_an_outcome_in_the_spool_answers_while_its_process_lives",),
     ),
     Mutant(
         "bindings",
@@ -149,7 +172,7 @@ def test_a_rule_that_is_taken_out_turns_a_test_red(copy: Path, tmp_path: Path, m
         source = source.replace(old, new)
     path.write_text(source, encoding="utf-8")
     with run_child(run_tests, copy, tmp_path, mutant.tests) as child:
-        assert child.result().startswith(("AssertionError", "LedgerUnavailable"))
+        assert child.result().startswith(("AssertionError", "LedgerUnavailable", "Failed"))
 
 
 @pytest.mark.slow

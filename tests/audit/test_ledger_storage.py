@@ -516,6 +516,31 @@ def test_row_18_a_wal_that_was_lost_after_a_crash_is_noticed_and_nothing_is_sent
 
 
 @pytest.mark.invariant("I8")
+@pytest.mark.parametrize("ability", ["none", "lookup"])
+def test_row_18_a_loss_after_the_last_dispatch_is_doubt_not_a_second_effect(
+    make_desk: MakeDesk, ability: Literal["none", "lookup"]
+) -> None:
+    """Only the record of the success was in the lost WAL: no alarm, and the action is looked up or in doubt."""
+    desk = make_desk(ability)
+
+    def worker() -> None:
+        audit = desk.open()
+
+        def act(call: Call) -> object:
+            assert audit.store.checkpoint()  # the dispatch is in the main file
+            return desk.target.act(call)
+
+        send(audit, desk.tool(act))
+
+    with run_child(worker, failpoint="F6") as child:
+        assert child.ended() == -9
+    (desk.folder / "audit.db-wal").unlink()
+    audit = desk.open()
+    assert send(audit, desk.tool(), wait_s=0).kind == ("in_doubt" if ability == "none" else "done")
+    desk.counts(audit).expect(rows=1, units=1)
+
+
+@pytest.mark.invariant("I8")
 def test_row_18_an_old_copy_that_is_put_back_is_noticed(make_desk: MakeDesk) -> None:
     """A backup of the file beside the holder files of today: what was sent since is not sent again."""
     desk = make_desk()
@@ -597,6 +622,21 @@ def test_row_18_broken_bytes_fail_closed(make_desk: MakeDesk) -> None:
     with pytest.raises(AuditUnavailable):
         send(desk.open(), desk.tool())
     assert len(desk.target.acts()) == acts
+
+
+@pytest.mark.invariant("I8")
+def test_row_16_an_outcome_in_the_spool_answers_while_its_process_lives(make_desk: MakeDesk) -> None:
+    """The lock came after the effect and is gone again: nobody waits for the row that could not be written."""
+    desk = make_desk()
+    audit = desk.open(busy_timeout_s=0.01)
+    with closing(sqlite3.connect(audit.store.path, isolation_level=None)) as other:
+        arm("F4", lambda: other.execute("BEGIN IMMEDIATE"))
+        assert send(audit, desk.tool()).kind == "done"
+        disarm()
+        other.execute("ROLLBACK")
+    again = send(audit, desk.tool(), wait_s=0)
+    assert (again.kind, again.replayed) == ("done", True)
+    desk.counts(audit).expect(rows=1, units=1)
 
 
 @pytest.mark.invariant("I8")
