@@ -131,6 +131,19 @@ def test_a_builder_that_is_killed_is_one_error_and_changes_nothing(
     assert edited.problems() == []
 
 
+def test_a_builder_that_dies_of_sigbus_met_a_full_disk(edited: Scene) -> None:
+    """So the kernel ends a process whose mapped file finds no room; the error says what to do about it."""
+    with ending(begin(edited)) as process:
+        builder = frozen_builder(process)
+        until(lambda: has_work_to_do(builder), process)
+        os.kill(builder, signal.SIGBUS)
+        go_on(builder)
+        ended = end(process)
+    failure = json.loads(ended.stderr.splitlines()[-1])
+    assert (ended.exit_code, failure["kind"]) == (1, "not_enough_space")
+    assert "Free some space and run again" in failure["message"]
+
+
 @pytest.mark.invariant("I5")
 def test_a_builder_that_outlives_its_run_does_not_disturb_the_next(edited: Scene, published: Published) -> None:
     """A run is killed when its builder has all it needs to go on alone; the next run begins before that one is done."""
