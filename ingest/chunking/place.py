@@ -6,8 +6,9 @@ Nothing here enters an id. Numbers come from the parts of this document alone; a
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import cast
 
-from ingest.parsing.document import Document
+from ingest.parsing.document import Block, Document
 from search.records import Location
 
 from .context import Outline
@@ -31,6 +32,9 @@ class Places:
         if document.lines:
             # Line breaks are ``\n`` alone, as an editor counts; ``splitlines()`` splits at form feeds as well.
             self._line_starts = [0, *accumulate(len(line) + 1 for line in document.text.split("\n")[:-1])]
+        # A rendered text (CSV, JSON Lines) has no lines of the file; its reader says which lines a block comes from.
+        pairs = cast("list[list[int]]", document.meta.get("lines", ()))
+        self._file_lines = {block.start: pair for block, pair in zip(document.blocks, pairs, strict=False)}
 
     def location(self, start: int, end: int) -> Location:
         """Return the location of ``text[start:end]``, which begins and ends with a visible character."""
@@ -43,18 +47,23 @@ class Places:
         last = self._parts[last_part] if last_part >= 0 else None
         opens = first or last
         first_block = max(bisect_right(self._block_starts, start) - 1, 0)
-        last_block = bisect_left(self._block_starts, end)
+        blocks = self._blocks[first_block : bisect_left(self._block_starts, end)]
+        lines = [first_line, last_line] if self._line_starts else self._lines_of(blocks)
         return Location(
             char_start=start,
             char_end=end,
-            line_start=first_line if self._line_starts else None,
-            line_end=last_line if self._line_starts else None,
+            line_start=min(lines, default=None),
+            line_end=max(lines, default=None),
             part_kind=opens.kind if opens else None,
             part_first=opens.number if opens else None,
             part_last=last.number if last else None,
             part_label=opens.label if opens else None,
             # Of parts that begin at one place, all but the last are empty.
             part_starts=tuple({part.start - start: part.number for part in inside}.items()),
-            cells=cell_range(self._blocks[first_block:last_block]),
+            cells=cell_range(blocks),
             headings=self._outline.path(start),
         )
+
+    def _lines_of(self, blocks: Sequence[Block]) -> list[int]:
+        """Return the lines of the file that these blocks come from, first and last of each, as their reader told."""
+        return [line for block in blocks for line in self._file_lines.get(block.start, ())]

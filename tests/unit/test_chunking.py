@@ -1,6 +1,7 @@
 """What passages are made of: blocks, headings, tables, walls, contexts and locations."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -419,3 +420,17 @@ def test_a_limit_without_room_for_a_passage_is_refused() -> None:
     """A usage error, before anything is chunked."""
     with pytest.raises(UsageError, match="at least 32"):
         Sizes.for_limit(64)
+
+
+def test_rendered_records_cite_the_lines_of_the_file_that_their_reader_names() -> None:
+    """A CSV record may span lines, and its text is rendered: line numbers come from the reader, not from the text."""
+    rows = [f"| name: bolt {number} | stock: {number * 7}" for number in range(12)]
+    document = replace(build(*rows, between="\n"), lines=False)
+    spans = [[2 + 3 * number, 4 + 3 * number] for number in range(12)]
+    placed = chunk(replace(document, meta={"lines": spans}), WordTokenizer(), SIZES)
+
+    assert len(placed) > 1
+    for passage, location in placed:
+        inside = [span for row, span in zip(rows, spans, strict=True) if row in passage.text]
+        assert (location.line_start, location.line_end) == (inside[0][0], inside[-1][1])
+    assert all(location.line_start is None for _, location in chunk(document, WordTokenizer(), SIZES))
