@@ -22,7 +22,7 @@ from search.errors import ExitCode, GroundedError
 from search.generation import IndexLayout
 from search.version import VERSION
 
-from .contract import NAME
+from .contract import NAME, Budgets
 
 if TYPE_CHECKING:
     from .reading import Index
@@ -182,7 +182,7 @@ def _bind(index: str | None, config: str | None, *, strict: bool, verbose: bool,
     from .tool import LookupTool
 
     opened = open_index(settings, cache, reader)
-    return _Bound(LookupTool(opened, audit), opened, audit)
+    return _Bound(LookupTool(opened, audit, budgets=Budgets.of(settings)), opened, audit)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:

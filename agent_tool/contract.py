@@ -8,9 +8,11 @@ since whatever stands in it steers the model before it has asked anything. Sourc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 from audit import JsonValue
+from search.errors import UsageError
+from search.settings import Settings
 
 __all__ = [
     "ANNOTATIONS",
@@ -196,6 +198,14 @@ class Budgets:
     passage: int = 2_000
     passages: int = 12_000
     channel: int = 24_000
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the budgets that the settings name. Raises ``UsageError`` where no answer could keep them."""
+        try:
+            return cls(passage=settings.passage_chars, passages=settings.answer_chars, channel=settings.channel_chars)
+        except ValueError as error:
+            raise UsageError(f"{error}; correct passage_chars, answer_chars or channel_chars") from error
 
     def __post_init__(self) -> None:
         """Refuse budgets that no answer could keep, or that would let an answer fill the model's window."""

@@ -66,6 +66,9 @@ class Settings:
 
     limit: int = setting(5, "passages that a search returns")
     relevance_floor: float = setting(0.25, "a search whose best passage scores below this says no_match")
+    passage_chars: int = setting(2_000, "most characters of one passage that an agent gets")
+    answer_chars: int = setting(12_000, "most characters of all passages of one answer to an agent, up to 40,000")
+    channel_chars: int = setting(24_000, "most characters of an answer's text, and of its JSON, as an agent gets them")
     query_cache: int = setting(256, "query vectors that a process keeps")
 
     def describe(self) -> list[dict[str, object]]:
