@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness import ending
 
-from .processes import end, stop, until, waits_for_a_lock
+from .processes import WORKER, child, end, stop, until, waits_for_a_lock
 from .scene import BEFORE, FRUGAL, Scene
 
 pytestmark = pytest.mark.model
@@ -67,11 +67,11 @@ def test_a_second_run_that_waits_goes_on_when_the_first_has_ended(scene: Scene, 
 
 
 def test_reading_commands_do_not_wait_for_a_run(scene: Scene) -> None:
-    """Search, status and export answer while a run holds the lock."""
+    """Search, status and runs answer while a run holds the lock; it is stopped in the middle of its work."""
     scene.run()
     scene.write({**BEFORE, "more.md": "# More\n\nOne page more.\n"})
     with ending(scene.index.start("run", str(scene.docs), **FRUGAL)) as process:
-        until(lambda: written_by(scene).get("pid") == process.pid, process)
+        until(child(process, WORKER), process)  # it waits for the parser, and no transaction of its own is open
         stop(process.pid)
         ended = [
             scene.index.call(*words, "--json", **FRUGAL)
