@@ -45,7 +45,6 @@ __all__ = [
 ]
 
 
-
 def plan(
     scan: Scan,
     hashes: Hashes,
