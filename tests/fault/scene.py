@@ -155,8 +155,12 @@ class Scene:
         return tuple(tuple((passage.text, passage.citation.path) for passage in result.passages) for result in results)
 
     def published_files(self) -> dict[str, str]:
-        """Return names and hashes of the files of all generations that are complete."""
-        return {name: digest for name, digest in self.index.generations().items() if ".partial" not in name}
+        """Return names and hashes of the files of all generations up to the one that readers follow.
+
+        A later one may be half made, or made and not committed: the next run throws it away and uses its name again.
+        """
+        current = self.layout.current() or ""
+        return {name: digest for name, digest in self.index.generations().items() if name.partition("/")[0] <= current}
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table; 0 while it does not exist."""
