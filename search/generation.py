@@ -4,6 +4,7 @@ r"""Where the files of an index lie, and the manifest of a generation: what read
       index/
         catalog.db            truth; only ``ingest`` opens it
         writer.lock           flock of the running ingest
+        builder.lock          flock of its builder, which may outlive it
         CURRENT               "000018\n", replaced by rename; all that readers follow (I1)
         generations/000018/   Qdrant Edge shard + manifest.json; never changed again (I2, I4)
       audit/audit.db          the only file that the agent's process writes

@@ -188,7 +188,7 @@ class WorkerPool:
         """Replace a worker that died or has to; its job goes back to the front of ``waiting``, or is given up."""
         attempt = worker.attempt
         code = self._end(worker, grace=not (nonsense or worker.timed_out))
-        if not worker.is_ready and not worker.timed_out:
+        if not worker.is_ready and not worker.timed_out and code not in FROM_OUTSIDE:
             raise GroundedError(f"parser worker: cannot start (ended with code {code}); run with --debug to see why")
         if attempt is None:
             return None

@@ -272,3 +272,22 @@ def test_damaged_pdfs_end_in_a_document_or_a_failure(tmp_path: Path) -> None:
     assert first == second
     assert all(isinstance(found, Document | ParseFailure) for found in first.values())
     assert sum(isinstance(found, Document) for found in first.values()) > 20
+
+
+KILLED_AT_BIRTH = """
+import os, pathlib, signal, sys
+marker = pathlib.Path(sys.argv[1])
+if not marker.exists():
+    marker.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+from ingest.parsing.worker import main
+main(int(sys.argv[2]))
+"""
+
+
+def test_a_worker_killed_from_outside_before_its_first_job_is_replaced(tmp_path: Path) -> None:
+    """An operator or the kernel may strike at any moment; that is no reason to end the run."""
+    command = (sys.executable, "-B", "-c", KILLED_AT_BIRTH, str(tmp_path / "struck"))
+    with WorkerPool(1, LIMITS, command=command) as pool:
+        found = results(pool, [job(tmp_path, "a.txt", b"The lamp is lit.\n")])
+    assert text_of(found["a.txt"]) == "The lamp is lit.\n"
