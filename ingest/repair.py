@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from search.embedding import embedder_of
-from search.errors import GroundedError, IndexMissing
+from search.errors import IndexMissing
 from search.generation import IndexLayout
 from search.identity import ChunkId
 from search.recipe import Recipe
@@ -17,7 +17,7 @@ from .catalog.database import Catalog
 from .embedding import EmbeddingStage
 from .failpoints import Failpoints
 from .progress import Progress
-from .publish.pointer import clear_leftovers, point, recover
+from .publish.pointer import clear_leftovers, point, pointed, recover
 from .publish.publisher import Publisher
 from .space import naming_a_full_disk
 from .verify.checks import generation
@@ -81,7 +81,7 @@ def _repair(
     settings: Settings, layout: IndexLayout, catalog: Catalog, recipe: Recipe, progress: Progress, *, recompute: bool
 ) -> RepairReport:
     failpoints = Failpoints()
-    pointed = _pointed(layout)
+    named = pointed(layout)
     sound = _is_sound(layout, catalog) and not recompute
     computed = 0
     clear_leftovers(layout)
@@ -100,7 +100,7 @@ def _repair(
     return RepairReport(
         revision=catalog.revision,
         generation=catalog.generation or "",
-        pointer=pointed != catalog.generation,
+        pointer=named != catalog.generation,
         rebuilt=not sound,
         computed=computed,
         chunks=_points(catalog),
@@ -131,13 +131,6 @@ def _recompute(settings: Settings, catalog: Catalog, recipe: Recipe, failpoints:
     stage.add(Chunk(ChunkId(key), context, text, n_tokens) for key, context, text, n_tokens in rows)
     stage.finish()
     return stage.computed
-
-
-def _pointed(layout: IndexLayout) -> str | None:
-    try:
-        return layout.current()
-    except GroundedError:
-        return None
 
 
 def _points(catalog: Catalog) -> int:

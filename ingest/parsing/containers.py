@@ -7,7 +7,8 @@ names are never paths. Sources: OCF 3.3 and ODF 1.3 part 2 (``mimetype``), ECMA-
 
 import io
 import zipfile
-import zlib
+
+from .zipguard import BROKEN
 
 __all__ = ["ole_kind", "zip_kind"]
 
@@ -59,7 +60,7 @@ def zip_kind(content: bytes) -> str:
             if "[Content_Types].xml" in names:
                 types = _read(archive, "[Content_Types].xml").lower()
                 return next((kind for part, kind in MAIN_PARTS if part in types), "zip")
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+    except BROKEN:
         # Whatever is wrong with it, it is a zip by its first bytes; RuntimeError is an encrypted member.
         return "zip"
     return "zip"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .failure import Refused
 
-__all__ = ["Package", "open_package"]
+__all__ = ["BROKEN", "Package", "open_package"]
 
 MIB = 1 << 20
 MAX_MEMBERS = 10_000
@@ -24,6 +24,7 @@ MEDIA_RATIO = 1.5
 XML_SUFFIXES = (".xml", ".rels", ".vml", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".svg")
 DOCTYPE, ENTITY = b"<!DOCTYPE", b"<!ENTITY"
 ENCODINGS = ("utf-16-le", "utf-16-be")
+# What zipfile raises for a damaged archive or member; NotImplementedError is a compression that it does not know.
 BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError)
 
 

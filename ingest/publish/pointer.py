@@ -12,7 +12,7 @@ from search.generation import IndexLayout, generation_name
 
 from .durable import replace_file, sync_folder
 
-__all__ = ["PARTIAL", "builder_lock", "clear_leftovers", "collect", "next_revision", "point", "recover"]
+__all__ = ["PARTIAL", "builder_lock", "clear_leftovers", "collect", "next_revision", "point", "pointed", "recover"]
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def recover(layout: IndexLayout, revision: int) -> None:
     current = generation_name(revision)
     if not layout.generation(current).is_dir():
         raise IndexDamaged(f"generation {current} of {layout.home}: missing; `ingest repair` rebuilds it")
-    if _pointed(layout) != current:
+    if pointed(layout) != current:
         log.info("recover.rolled_forward generation=%s", current)
         point(layout, revision)
     for number, folder in _generations(layout):
@@ -81,7 +81,8 @@ def collect(layout: IndexLayout, failpoints: Failpoints) -> None:
         _remove(aside)
 
 
-def _pointed(layout: IndexLayout) -> str | None:
+def pointed(layout: IndexLayout) -> str | None:
+    """Return what ``CURRENT`` names, or None where it names nothing that could be read. Does not write."""
     try:
         return layout.current()
     except IndexDamaged:
