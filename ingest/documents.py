@@ -83,13 +83,14 @@ class DocumentStage:
     def _row(self, item: Work, result: Document | ParseFailure) -> DocumentRow:
         recipe = self._recipe.recipe_id
         if isinstance(result, ParseFailure):
+            kind = result.kind or item.kind
             return DocumentRow(
                 document_id=item.document_id,
                 suggested=item.kind,
-                kind=item.kind,
-                media_type=media_type(item.kind) or "application/octet-stream",
-                fingerprint=self._observer.fingerprint(item.kind, recipe),
-                failure_key=self._observer.failure_key(recipe),
+                kind=kind,
+                media_type=media_type(kind) or "application/octet-stream",
+                fingerprint=self._observer.fingerprint(kind, recipe),
+                failure_key=self._observer.failure_key(kind, result.status),
                 status=result.status,
                 reason=result.reason,
             )

@@ -13,7 +13,7 @@ from search.identity import DocumentId
 from .seen import Failure, Root, Scan, Scope, Seen
 from .verdicts import PENDING, CatalogSource, CatalogState, Item, Verdict
 
-__all__ = ["Detection", "Draft", "Hashes", "draft", "to_hash"]
+__all__ = ["READ_AGAIN", "Detection", "Draft", "Hashes", "draft", "to_hash"]
 
 Detection = Literal["stat", "stat-no-inode", "hash"]
 Hashes = Mapping[bytes, DocumentId | Failure]

@@ -11,7 +11,7 @@ from search.settings import Settings, secret
 
 from .guard import Guard
 from .parsing.limits import Limits, PdfEngine, ReaderOptions
-from .parsing.registry import failure_fingerprint, is_text_kind, parse_fingerprint, suggest_kind
+from .parsing.registry import failure_fingerprint, is_text_kind, parse_fingerprint, reading_fingerprint, suggest_kind
 from .plan import CatalogState, Detection, IngestPlan, plan, to_hash
 from .progress import Progress
 from .rules import Rules
@@ -101,7 +101,6 @@ class Observer:
         if self._options.rebuild:
             stale = {key: document._replace(fingerprint="") for key, document in catalog.documents.items()}
             catalog = replace(catalog, documents=stale)
-        failure_key = self.failure_key(recipe)
         return plan(
             observed.scan,
             {**observed.hashes, **(unstable or {})},
@@ -109,7 +108,7 @@ class Observer:
             guard=self._guard,
             kind_of=suggest_kind,
             fingerprint_of=cache(lambda kind: self.fingerprint(kind, recipe)),
-            failure_key_of=lambda _kind: failure_key,
+            failure_key_of=cache(self.failure_key),
             retry=("quarantined",) if self._options.retry_quarantined else (),
             fallen=fallen,
         )
@@ -118,16 +117,17 @@ class Observer:
         """Return what decides, beside the disk and the catalog's revision, what a run has to do: 64 hex digits."""
         roots = sorted(os.path.realpath(os.fsencode(root)) for root in self._options.roots)
         known = sorted((os.fsencode(root.path), root.name.encode("utf-8", "surrogatepass")) for root in known_roots)
-        facts = (repr(roots), repr(known), repr(self.rules), self._detection, self.failure_key(recipe))
+        reading = reading_fingerprint(self.limits, self.reader_options)
+        facts = (repr(roots), repr(known), repr(self.rules), self._detection, reading, recipe)
         return digest(fact.encode("utf-8", "surrogatepass") for fact in facts)
 
     def fingerprint(self, kind: str, recipe: RecipeId) -> str:
         """Return what shapes the chunks of a document of this kind: readers, and the recipe they are cut by."""
         return f"{parse_fingerprint(kind, self.reader_options)} recipe/{recipe}"
 
-    def failure_key(self, recipe: RecipeId) -> str:
-        """Return what a failed document is kept beside: it is tried again when this changes."""
-        return f"{failure_fingerprint(self.limits, self.reader_options)}/{recipe}"
+    def failure_key(self, kind: str, status: str) -> str:
+        """Return what a failed document is kept beside: it is tried again when this changes. No recipe mends a file."""
+        return failure_fingerprint(kind, status, self.limits, self.reader_options)
 
     def _limit_of(self, seen: Seen) -> int:
         text = is_text_kind(suggest_kind(seen.path))

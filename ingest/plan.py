@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from search.identity import DocumentId
 
-from .draft import Detection, Draft, Hashes, draft, to_hash
+from .draft import READ_AGAIN, Detection, Draft, Hashes, draft, to_hash
 from .guard import Guard, Loss, Withheld, refusals
 from .parsing.registry import richest_kind
 from .seen import Scan, Scope, Seen
@@ -53,20 +53,21 @@ def plan(
     guard: Guard,
     kind_of: Callable[[bytes], str],
     fingerprint_of: Callable[[str], str],
-    failure_key_of: Callable[[str], str],
+    failure_key_of: Callable[[str, str], str],
     retry: Collection[str] = (),
     fallen: Collection[bytes] = (),
 ) -> IngestPlan:
     """Return what a run does about what was seen. ``hashes`` has an outcome for everything that ``to_hash`` named.
 
-    ``kind_of`` tells what a file name suggests, ``fingerprint_of`` and ``failure_key_of`` what a document of a kind is
-    parsed with now. Failed documents with a status in ``retry`` are tried again in any case. ``fallen`` is for the
-    second application of the guard: sources of the catalog (for a moved one its previous path) that were indexed and
-    would lose their passages by this plan; they count as losses, and keep them where losses are withheld.
+    ``kind_of`` tells what a file name suggests, ``fingerprint_of`` what a document of a kind is parsed with now, and
+    ``failure_key_of`` what a failure of a kind and status hangs on now. Failed documents with a status in ``retry`` are
+    tried again in any case. ``fallen`` is for the second application of the guard: sources of the catalog (for a moved
+    one its previous path) that were indexed and would lose their passages by this plan; they count as losses, and keep
+    them where losses are withheld.
     """
     if unknown := set(fallen) - catalog.sources.keys():
         raise ValueError(f"{len(unknown)} fallen sources are not in the catalog: they have no passages to lose")
-    kinds = _Kinds(kind_of, fingerprint_of, failure_key_of, frozenset(retry))
+    kinds = _Kinds(kind_of, fingerprint_of, failure_key_of, READ_AGAIN.union(retry))
     made = draft(scan, hashes, catalog, frozenset())
     falls = frozenset({*made.falls, *fallen})
     refused = refusals(_losses(scan, catalog, made, falls), guard)
@@ -82,7 +83,7 @@ class _Kinds:
 
     of_name: Callable[[bytes], str]
     fingerprint_of: Callable[[str], str]
-    failure_key_of: Callable[[str], str]
+    failure_key_of: Callable[[str, str], str]
     retry: frozenset[str]
 
     def suggested(self, path: bytes) -> str:
@@ -109,17 +110,16 @@ class _Kinds:
 
     def outdated(self, documents: Mapping[DocumentId, CatalogDocument]) -> dict[DocumentId, Verdict]:
         """Return the documents that another recipe made, or whose failure may have passed."""
-        prints: dict[str, tuple[str, str]] = {}
+        prints: dict[str, str] = {}
         found: dict[DocumentId, Verdict] = {}
         for document_id, document in documents.items():
-            kind = document.kind
-            if kind not in prints:
-                prints[kind] = self.fingerprint_of(kind), self.failure_key_of(kind)
-            fingerprint, failure_key = prints[kind]
+            kind, status = document.kind, document.status
             if document.failure_key is None:
-                if document.fingerprint != fingerprint:
+                if kind not in prints:
+                    prints[kind] = self.fingerprint_of(kind)
+                if document.fingerprint != prints[kind]:
                     found[document_id] = "reparse"
-            elif document.failure_key != failure_key or document.status in self.retry:
+            elif document.failure_key != self.failure_key_of(kind, status) or status in self.retry:
                 found[document_id] = "retry"
         return found
 

@@ -53,7 +53,7 @@ class CatalogDocument(NamedTuple):
     """What decides whether a known document must be parsed again.
 
     ``suggested`` is the kind that the names of its sources suggested when it was parsed, ``kind`` what it turned out to
-    be. ``failure_key`` stands for readers and limits, and only where parsing failed.
+    be. ``failure_key`` stands only where parsing failed: for what could mend a failure of this kind and status.
     """
 
     suggested: str

@@ -104,7 +104,7 @@ def detect(content: bytes, kind: str, name: str = "") -> str:
     if held in DOCUMENTS or kind in VAGUE or WITHOUT_READER[held][0] == WITHOUT_READER.get(kind, ("",))[0]:
         raise _unsupported(held, what)
     if is_text_kind(kind):
-        raise Refused("binary", f"{_named(name)}holds {what}")
+        raise Refused("binary", f"{_named(name)}holds {what}", held)
     if kind in DOCUMENTS and held != "zip":
         raise _disagreement(kind, name, what)
     raise _unsupported(held, what)
@@ -160,7 +160,7 @@ def _unsigned(content: bytes, kind: str, name: str) -> str:
 
 
 def _unsupported(kind: str, what: str) -> Refused:
-    return Refused("unsupported", f"{what}; {WITHOUT_READER[kind][1]}")
+    return Refused("unsupported", f"{what}; {WITHOUT_READER[kind][1]}", kind)
 
 
 def _disagreement(kind: str, name: str, what: str) -> Refused:

@@ -4,7 +4,7 @@ A source that cannot be read is never an exception of a run: it is a ``ParseFail
 person can act on. Inside the readers a refusal travels as ``Refused``; ``reading.read_document`` is where it ends.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["FailureStatus", "ParseFailure", "Refused", "shorten"]
@@ -25,18 +25,22 @@ class ParseFailure:
     by name but not by content. ``too_large``, ``needs_password``, ``needs_ocr``: as they say. ``damaged``: the reader
     or a guard refused, or name and content disagree. ``quarantined``: killed its worker twice. ``unreadable``: the
     system refused (errno). ``unstable``: changed while it was read; given by the run, after a second ``Changed``.
+
+    ``kind`` is what the content turned out to be, or whose reader refused it; None where nobody came to know. It says
+    which readers could mend the failure, and is no part of what a failure is.
     """
 
     status: FailureStatus
     reason: str
+    kind: str | None = field(default=None, compare=False)
 
 
 class Refused(Exception):
-    """A reader refuses a content. Holds the failure that it becomes; never leaves ``read_document``."""
+    """A reader or the detector refuses a content. Holds the failure that it becomes; never leaves ``read_document``."""
 
-    def __init__(self, status: FailureStatus, reason: str) -> None:
+    def __init__(self, status: FailureStatus, reason: str, kind: str | None = None) -> None:
         super().__init__(reason)
-        self.failure = ParseFailure(status, shorten(reason))
+        self.failure = ParseFailure(status, shorten(reason), kind)
 
 
 def shorten(reason: str) -> str:

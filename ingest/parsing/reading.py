@@ -6,6 +6,7 @@ met it has to be replaced.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from .detect import detect
 from .document import Document
@@ -36,24 +37,27 @@ def read_document(
     limits, options = limits or Limits(), options or ReaderOptions()
     if not content:
         return ParseFailure("empty", "no bytes")
+    read_as: str | None = None
     try:
         found = formats[detect(content, kind, name)]
+        read_as = found.kind
         too_large = limits.size_failure(len(content), text=found.is_text)
         if too_large is not None:
-            return too_large
+            return replace(too_large, kind=read_as)
         reader = parse_fingerprint(found.kind, options)
         document = found.load()(ReaderInput(content, found.kind, reader, limits, options, use_fallback))
         if len(document.text) > limits.text_chars:
-            return ParseFailure("too_large", f"{len(document.text)} characters of text, over {limits.text_chars}")
+            over = f"{len(document.text)} characters of text, over {limits.text_chars}"
+            return ParseFailure("too_large", over, read_as)
         check_document(document)
     except Refused as refusal:
-        return refusal.failure
+        return replace(refusal.failure, kind=refusal.failure.kind or read_as)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  # one source in the worker pool: the boundary of conventions 13
-        return ParseFailure("damaged", shorten(f"{kind} reader: {type(error).__name__}: {error}"))
+        return ParseFailure("damaged", shorten(f"{kind} reader: {type(error).__name__}: {error}"), read_as)
     if not _has_text(document):
-        return ParseFailure("empty", "nothing with a letter or digit")
+        return ParseFailure("empty", "nothing with a letter or digit", read_as)
     return document
 
 

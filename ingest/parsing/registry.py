@@ -24,6 +24,7 @@ __all__ = [
     "is_text_kind",
     "media_type",
     "parse_fingerprint",
+    "reading_fingerprint",
     "richest_kind",
     "suggest_kind",
 ]
@@ -31,6 +32,9 @@ __all__ = [
 # Versions of our own parts that shape a document. Raise one when its output changes for any input: documents are read
 # again, and those whose text stays equal keep every chunk.
 DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 1, 2, 1
+
+# Limits that a file or its text can be over; all others are those of a worker.
+SIZE_LIMITS = ("file_bytes", "text_file_bytes", "text_chars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +209,41 @@ def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
     return " ".join(parts + [f"{library}/{_library_version(library)}" for library in sorted(libraries)])
 
 
-def failure_fingerprint(limits: Limits, options: ReaderOptions | None = None) -> str:
+def failure_fingerprint(kind: str, status: str, limits: Limits, options: ReaderOptions | None = None) -> str:
     """Return 16 hex digits beside which a failure is kept: the same file is tried again when they change.
 
-    They change with any reader, library or limit, and with the passwords, since any of these may mend the file.
+    They stand for what could mend a failure of this status, and for nothing else. ``kind`` is what the content turned
+    out to be (``ParseFailure.kind``), else what its names suggest. Always: the reader of that kind with its libraries
+    and options, and the detector; a kind without a reader may get one. Beside these:
+
+    ``needs_password`` of a PDF: the passwords. ``too_large``: the limits of file and text. ``quarantined``: the limits
+    of a worker, and the readers of all kinds that only the content shows, since nobody knows what the worker read it
+    as. What was read once stays read: a limit that falls, or a password that goes, takes nothing back.
     """
-    options = options or ReaderOptions()
-    # Of the passwords only 16 bits go in: enough to notice a change, useless for guessing one.
-    passwords = digest(password.encode("utf-8", "surrogatepass") for password in options.pdf_passwords)[:4]
+    facts: dict[str, object] = {"readers": [parse_fingerprint(kind, options)]}
+    if status == "needs_password" and kind == "pdf":
+        facts["passwords"] = _password_mark(options)
+    elif status == "too_large":
+        facts["limits"] = [getattr(limits, name) for name in SIZE_LIMITS]
+    elif status == "quarantined":
+        facts["limits"] = [getattr(limits, name) for name in Limits.__slots__ if name not in SIZE_LIMITS]
+        kinds = {kind, *(known.kind for known in FORMATS.values() if not known.is_text)}
+        facts["readers"] = [parse_fingerprint(known, options) for known in sorted(kinds)]
+    return str(recipe_id(facts))
+
+
+def reading_fingerprint(limits: Limits, options: ReaderOptions | None = None) -> str:
+    """Return 16 hex digits that change with any reader, library, limit, option or password."""
     readers = {kind: parse_fingerprint(kind, options) for kind in FORMATS}
     numbers = {name: getattr(limits, name) for name in Limits.__slots__}
-    return str(recipe_id({"readers": readers, "limits": numbers, "passwords": passwords}))
+    facts = {"readers": readers, "limits": numbers, "passwords": _password_mark(options)}
+    return str(recipe_id({**facts, "without_reader": sorted(WITHOUT_READER)}))
+
+
+def _password_mark(options: ReaderOptions | None) -> str:
+    """Return 16 bits of the passwords: enough to notice a change, useless for guessing one."""
+    passwords = options.pdf_passwords if options is not None else ()
+    return digest(password.encode("utf-8", "surrogatepass") for password in passwords)[:4]
 
 
 @cache

@@ -166,7 +166,7 @@ def pack_result(result: ParseResult) -> bytes:
     if isinstance(result, Changed):
         return pack({"result": "changed", "document_id": result.document_id})
     if isinstance(result, ParseFailure):
-        return pack({"result": "failure", "status": result.status, "reason": result.reason})
+        return pack({"result": "failure", "status": result.status, "reason": result.reason, "kind": result.kind})
     return pack(
         {
             "result": "document",
@@ -191,7 +191,11 @@ def unpack_result(message: Mapping[str, object], text: str) -> ParseResult:
             return Changed(DocumentId(_string(message.get("document_id"))))
         case "failure":
             status = _one_of(message.get("status"), STATUSES)
-            return ParseFailure(status, _string(message.get("reason")))  # type: ignore[arg-type]  # one of STATUSES
+            return ParseFailure(
+                status,  # type: ignore[arg-type]  # one of STATUSES
+                _string(message.get("reason")),
+                _optional_string(message.get("kind")),
+            )
         case "document":
             document = Document(
                 kind=_string(message.get("kind")),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.parsing import registry
 from ingest.parsing.limits import Limits, ReaderOptions
 from ingest.parsing.registry import (
     FORMATS,
@@ -16,6 +17,7 @@ from ingest.parsing.registry import (
     is_text_kind,
     media_type,
     parse_fingerprint,
+    reading_fingerprint,
     richest_kind,
     suggest_kind,
 )
@@ -79,16 +81,75 @@ def test_a_fingerprint_names_versions_and_changes_with_what_shapes_text() -> Non
         assert parse_fingerprint(kind, other) == parse_fingerprint(kind, replace(other, pdf_passwords=()))
 
 
-def test_a_failure_is_tried_again_when_a_limit_or_password_changes() -> None:
-    """Whatever may mend a file changes the key of its failure; nothing of a password can be read from it."""
-    keys = {
-        failure_fingerprint(Limits()),
-        failure_fingerprint(Limits(file_bytes=1)),
-        failure_fingerprint(Limits(), ReaderOptions(pdf_passwords=("otter",))),
-        failure_fingerprint(Limits(), ReaderOptions(pdf_engine="pypdf")),
+# What may be changed between two runs, and the failures (by kind and status) that this may mend. All others stay.
+CHANGES: dict[str, tuple[Limits, ReaderOptions, set[tuple[str, str]]]] = {
+    "passwords": (Limits(), ReaderOptions(pdf_passwords=("otter",)), {("pdf", "needs_password")}),
+    "size of a file": (Limits(file_bytes=1), ReaderOptions(), {("pdf", "too_large"), ("text", "too_large")}),
+    "size of a text": (Limits(text_chars=1), ReaderOptions(), {("pdf", "too_large"), ("text", "too_large")}),
+    "memory of a worker": (Limits(address_space_bytes=1), ReaderOptions(), {("text", "quarantined")}),
+    "time of a worker": (Limits(cpu_s=1), ReaderOptions(), {("text", "quarantined")}),
+    "PDF engine": (
+        Limits(),
+        ReaderOptions(pdf_engine="pypdf"),
+        {("pdf", status) for status in ("needs_password", "needs_ocr", "damaged", "too_large")}
+        | {("text", "quarantined")},
+    ),
+    "encoding": (
+        Limits(),
+        ReaderOptions(fallback_encoding="cp1250"),
+        {("text", "damaged"), ("text", "too_large"), ("text", "quarantined")},
+    ),
+}
+FAILURES = [
+    *[("pdf", status) for status in ("needs_password", "needs_ocr", "damaged", "too_large")],
+    *[("text", status) for status in ("damaged", "too_large", "quarantined")],
+    ("docx", "needs_password"),
+    ("docx", "damaged"),
+    ("png", "unsupported"),
+    ("png", "binary"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_failure_is_tried_again_only_when_that_changes_which_could_mend_it(change: str) -> None:
+    """Of a quarantined file nobody knows how it was read, so the readers of all that content shows count there."""
+    limits, options, mended = CHANGES[change]
+    tried = {
+        failure
+        for failure in FAILURES
+        if failure_fingerprint(*failure, limits, options) != failure_fingerprint(*failure, Limits())
     }
-    assert len(keys) == 4
-    assert failure_fingerprint(Limits()) == failure_fingerprint(Limits(), ReaderOptions())
+    assert tried == mended
+    assert reading_fingerprint(limits, options) != reading_fingerprint(Limits())
+
+
+def test_a_new_library_mends_failures_of_its_own_readers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of mammoth is no reason to open a broken PDF once more."""
+    before = {failure: failure_fingerprint(*failure, Limits()) for failure in FAILURES}
+    version = registry._library_version
+    monkeypatch.setattr(registry, "_library_version", lambda name: "0" if name == "mammoth" else version(name))
+    tried = {failure for failure in FAILURES if failure_fingerprint(*failure, Limits()) != before[failure]}
+    assert tried == {("docx", "needs_password"), ("docx", "damaged"), ("text", "quarantined")}
+
+
+def test_a_kind_without_a_reader_is_tried_again_when_it_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its files have the name of a text; the detector's version counts for all."""
+    before = {failure: failure_fingerprint(*failure, Limits()) for failure in FAILURES}
+    monkeypatch.setattr(registry, "FORMATS", {**FORMATS, "png": replace(FORMATS["pdf"], kind="png")})
+    tried = {failure for failure in FAILURES if failure_fingerprint(*failure, Limits()) != before[failure]}
+    assert tried == {("png", "unsupported"), ("png", "binary"), ("text", "quarantined")}
+    monkeypatch.setattr(registry, "DETECT_VERSION", 0)
+    assert all(failure_fingerprint(*failure, Limits()) != before[failure] for failure in FAILURES)
+
+
+def test_nothing_of_a_password_can_be_read_from_a_key() -> None:
+    """Sixteen bits of its digest go into the digest: many passwords have the same."""
+    passwords = [f"{number}" for number in range(70_000)]
+    marks = {registry._password_mark(ReaderOptions(pdf_passwords=(password,))) for password in passwords}
+    assert len(marks) < len(passwords)
+    assert failure_fingerprint("pdf", "needs_password", Limits()) == failure_fingerprint(
+        "pdf", "needs_password", Limits(), ReaderOptions()
+    )
 
 
 def test_the_parent_process_loads_no_parser() -> None:

@@ -111,7 +111,7 @@ def plan_of(state: State, scan: Scan, catalog: CatalogState, fallen: frozenset[b
         guard=state.guard,
         kind_of=kind_of,
         fingerprint_of=lambda kind: str(state.version),
-        failure_key_of=lambda kind: "",
+        failure_key_of=lambda kind, status: "",
         fallen=fallen,
     )
 

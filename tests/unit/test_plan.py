@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class World:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     unobserved: Collection[str] = ()
     gone: Collection[str] = ()
-    failed: Collection[str] = ()  # documents with a failure
+    failed: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # document -> kind and status of its failure
     roots: tuple[Root, ...] = (DOCS,)
     scopes: tuple[str, ...] = ("docs",)
     statuses: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +90,8 @@ class World:
             names = [path.encode() for path, held in self.rows.items() if held == document]
             kind = min((kind_of(name) for name in names), key=lambda kind: (kind == "text", kind))
             if document in self.failed:
-                documents[DocumentId(document)] = CatalogDocument(kind, kind, "1", "1", "damaged")
+                read_as, status = self.failed[document]
+                documents[DocumentId(document)] = CatalogDocument(kind, read_as, "1", "1", status)
             else:
                 documents[DocumentId(document)] = CatalogDocument(kind, kind, "1", None, "indexed")
         rows = [
@@ -100,7 +101,7 @@ class World:
                 stats(self.ino(path)),
                 path in self.racy,
                 DocumentId(document) if document else None,
-                self.statuses.get(path, "damaged" if document in self.failed else "indexed"),
+                self.statuses.get(path, self.failed.get(document, ("", "indexed"))[1]),
             )
             for path, document in self.rows.items()
         ]
@@ -111,7 +112,7 @@ class World:
         guard: Guard | None = None,
         *,
         fingerprint: str = "1",
-        failure_key: str = "1",
+        failure_key_of: Callable[[str, str], str] = lambda kind, status: "1",
         detection: Detection = "stat",
         fallen: Collection[str] = (),
         retry: Collection[str] = (),
@@ -129,7 +130,7 @@ class World:
             guard=guard or Guard(),
             kind_of=kind_of,
             fingerprint_of=lambda kind: fingerprint,
-            failure_key_of=lambda kind: failure_key,
+            failure_key_of=failure_key_of,
             fallen=[b"/r/" + path.encode() for path in fallen],
             retry=retry,
         )
@@ -408,13 +409,31 @@ def test_a_new_recipe_parses_documents_again_where_a_source_is_at_hand() -> None
 
 def test_a_failed_document_is_tried_again_when_its_key_changes_or_on_request() -> None:
     """A hopeless file costs once; a new copy of it costs nothing."""
-    world = World({"docs/a.md": "A"}, {"docs/a.md": "A", "docs/copy.md": "A"}, failed=["A"])
+    world = World({"docs/a.md": "A"}, {"docs/a.md": "A", "docs/copy.md": "A"}, failed={"A": ("markdown", "damaged")})
 
     assert parsed(world.plan(fingerprint="2")) == []
     assert verdicts(world.plan()) == {"docs/copy.md": "alias"}
-    assert verdicts(world.plan(failure_key="2")) == {"docs/a.md": "retry", "docs/copy.md": "alias"}
-    assert parsed(world.plan(failure_key="2")) == [("A", "markdown", "docs/a.md")]
+    changed = world.plan(failure_key_of=lambda kind, status: "2")
+    assert verdicts(changed) == {"docs/a.md": "retry", "docs/copy.md": "alias"}
+    assert parsed(changed) == [("A", "markdown", "docs/a.md")]
     assert parsed(world.plan(retry=["damaged"])) == [("A", "markdown", "docs/a.md")]
+
+
+def test_each_failure_has_the_key_of_its_own_kind_and_status() -> None:
+    """Of two broken documents the one is tried again whose cause has changed; a PDF named .txt is a PDF."""
+    disk = {"docs/a.txt": "A", "docs/b.txt": "B", "docs/c.txt": "C"}
+    failed = {"A": ("pdf", "needs_password"), "B": ("pdf", "damaged"), "C": ("text", "needs_password")}
+    world = World(disk, disk, failed=failed)
+    changed = world.plan(failure_key_of=lambda kind, status: "2" if (kind, status) == failed["A"] else "1")
+    assert parsed(changed) == [("A", "text", "docs/a.txt")]
+
+
+def test_a_document_that_could_not_be_opened_is_tried_again_in_every_run() -> None:
+    """The system refused, which says nothing of the bytes; no key can tell when it stops to."""
+    disk = {"docs/a.md": "A"}
+    assert parsed(World(disk, disk, failed={"A": ("markdown", "unreadable")}).plan()) == [
+        ("A", "markdown", "docs/a.md")
+    ]
 
 
 def test_sources_of_a_superseded_root_change_their_label_and_nothing_else() -> None:
@@ -432,7 +451,7 @@ def test_sources_of_a_superseded_root_change_their_label_and_nothing_else() -> N
         gone=(),
     )
     result = plan(scan, {}, world.catalog(), guard=Guard(), kind_of=kind_of, fingerprint_of=lambda kind: "1",
-                  failure_key_of=lambda kind: "1")  # fmt: skip
+                  failure_key_of=lambda kind, status: "1")  # fmt: skip
 
     assert verdicts(result) == {"docs/a.md": "touched", "docs/sub/b.md": "kept"}
     assert [item.row.root for item in result.items if item.row is not None] == ["r", "r"]
@@ -567,7 +586,8 @@ def test_an_unknown_source_must_be_hashed() -> None:
     """Leaving a hash out is a mistake of the caller, not an unchanged source."""
     world = World({}, {"docs/a.md": "A"})
     with pytest.raises(ValueError, match=r"a\.md: unknown, and it was not hashed"):
-        plan(world.scan(), {}, world.catalog(), guard=Guard(), kind_of=kind_of, fingerprint_of=str, failure_key_of=str)
+        plan(world.scan(), {}, world.catalog(), guard=Guard(), kind_of=kind_of, fingerprint_of=str,
+             failure_key_of=lambda kind, status: "1")  # fmt: skip
 
 
 def test_a_failed_root_keeps_all_that_is_known_under_it() -> None:
@@ -584,7 +604,7 @@ def test_a_failed_root_keeps_all_that_is_known_under_it() -> None:
         gone=(),
     )
     result = plan(failed, {}, World(many(3)).catalog(), guard=Guard(), kind_of=kind_of, fingerprint_of=lambda kind: "1",
-                  failure_key_of=lambda kind: "1")  # fmt: skip
+                  failure_key_of=lambda kind, status: "1")  # fmt: skip
 
     assert result.counts["kept"] == 3
     assert result.is_empty
@@ -600,7 +620,7 @@ def test_the_printed_plan_is_json_with_exact_names() -> None:
                 errors=(), gone=())  # fmt: skip
     hashes = {b"/r/docs/c.md": DocumentId("A"), odd.path: DocumentId("E")}
     result = plan(scan, hashes, world.catalog(), guard=Guard(), kind_of=kind_of, fingerprint_of=lambda kind: "1",
-                  failure_key_of=lambda kind: "1")  # fmt: skip
+                  failure_key_of=lambda kind, status: "1")  # fmt: skip
 
     printed = json.loads(json.dumps(result.to_json()))
 
