@@ -146,7 +146,8 @@ class Scan:
 
     ``roots`` is what the catalog shall know afterwards: earlier roots that still stand, and new ones. ``superseded``
     maps the label of an earlier root to the outer root that it went into. ``scopes`` do not overlap. ``seen`` is sorted
-    by path and holds each real path once. ``gone`` are paths that were listed and not there a moment later.
+    by path and holds each real path once. ``gone`` are paths that were listed and not there a moment later. ``folders``
+    are the real paths of all folders that were listed, sorted; a new source can only turn up in one of them.
     """
 
     roots: tuple[Root, ...]
@@ -157,6 +158,7 @@ class Scan:
     unobserved: tuple[Unobserved, ...]
     errors: tuple[RootError, ...]
     gone: tuple[bytes, ...]
+    folders: tuple[bytes, ...] = ()
 
 
 def is_under(path: bytes, prefix: bytes) -> bool:

@@ -58,6 +58,7 @@ class Walk:
         self._unobserved: list[Unobserved] = []
         self._errors = list(settled.errors)
         self._gone: list[bytes] = []
+        self._folders: list[bytes] = []
         # Real folders already listed. A real path is listed once, so links cannot lead in circles; without links and
         # overlapping roots no path is reached twice, and nothing is noted.
         self._listed: set[bytes] = set()
@@ -113,6 +114,7 @@ class Walk:
             unobserved=tuple(item for _, item in sorted({u.prefix: u for u in [*failed, *self._unobserved]}.items())),
             errors=tuple(sorted(set(self._errors))),
             gone=tuple(sorted(set(self._gone))),
+            folders=tuple(sorted(set(self._folders))),
         )
 
     def _patterns_above(self, descent: Descent, parts: tuple[bytes, ...], *, file: bool) -> Patterns:
@@ -130,6 +132,7 @@ class Walk:
         return patterns
 
     def _file(self, descent: Descent, scope: Scope, parts: tuple[bytes, ...], patterns: Patterns) -> None:
+        self._folders.append(_join(scope.home.path, parts[:-1]))
         with descent.folder(parts[:-1], PASS) as folder:
             found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
@@ -158,6 +161,7 @@ class Walk:
             if real in self._listed:
                 return []
             self._listed.add(real)
+        self._folders.append(real)
         prefix = real if real.endswith(b"/") else real + b"/"
         shown = os.fsdecode(b"/".join((*parts, b"")))
         below: list[_Folder] = []

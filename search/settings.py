@@ -63,6 +63,9 @@ class Settings:
     free_space_margin_bytes: int = setting(200 * 2**20, "what a publish leaves free on the disk, beyond its own needs")
     guard_sources: int = setting(20, "removals of more sources than this, and of more than guard_share, are withheld")
     guard_share: float = setting(0.30, "share of a root's sources, with guard_sources")
+    watch_settle_s: float = setting(1.0, "--watch: seconds without a change before a run begins")
+    watch_interval_s: float = setting(10.0, "--watch: least seconds from one publish to the next run")
+    watch_sweep_s: float = setting(600.0, "--watch: seconds after which a run looks though no change was told")
 
     limit: int = setting(5, "passages that a search returns")
     relevance_floor: float = setting(0.25, "a search whose best passage scores below this says no_match")

@@ -55,6 +55,7 @@ class Removals(click.ParamType[int]):
 @click.option("--allow-removals", type=Removals(), metavar="N|all", help="Confirm up to N withheld removals.")
 @click.option("--retry-quarantined", is_flag=True, help="Try files again that killed their worker twice.")
 @click.option("--wait", is_flag=True, help="Wait for another run to finish.")
+@click.option("--watch", is_flag=True, help="Run again whenever a folder changed, until Ctrl-C.")
 @common_options
 def run(
     common: Common,
@@ -72,6 +73,7 @@ def run(
     allow_removals: int | None,
     retry_quarantined: bool,
     wait: bool,
+    watch: bool,
 ) -> int:
     """Bring the index in line with the folders (or single files) ROOT.
 
@@ -93,20 +95,44 @@ def run(
         roots=_roots(settings, roots),
         rehash=rehash,
         rebuild=rebuild,
-        wait=wait,
+        wait=wait or watch,
         allow_removals=allow_removals,
         retry_quarantined=retry_quarantined,
     )
+    if watch:
+        return _watch(settings, options, common, dry_run=dry_run)
     if dry_run:
         _show_plan(pipeline.dry_run(settings, options), common)
         return ExitCode.DONE
-    with _progress(common) as progress:
-        report = pipeline.run(settings, options, progress)
+    report = _run(settings, options, common)
     if common.json:
         print_json(report.to_json())
     else:
         _show(report, common)
     return report.exit_code
+
+
+def _run(settings: Settings, options: RunOptions, common: Common) -> RunReport:
+    with _progress(common) as progress:
+        return pipeline.run(settings, options, progress)
+
+
+def _watch(settings: Settings, options: RunOptions, common: Common, *, dry_run: bool) -> ExitCode:
+    """Run whenever something changed, until Ctrl-C; ends well when it was waiting just then."""
+    from ingest.watch import Rounds, alarm_of, check
+
+    from .rounds import tell
+
+    check(options, dry_run=dry_run)
+    alarm = alarm_of(settings, options)
+    rounds = Rounds(
+        lambda: _run(settings, options, common),
+        alarm,
+        interval_s=settings.watch_interval_s,
+        sweep_s=settings.watch_sweep_s,
+    )
+    tell(rounds, alarm, common, show=lambda report: _show(report, common))
+    return ExitCode.DONE
 
 
 def _resolved(model: str | None) -> str | None:

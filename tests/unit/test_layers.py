@@ -42,6 +42,7 @@ ADAPTERS = {
     "starlette": {"agent_tool/http_server.py", "agent_tool/plain_errors.py", "agent_tool/server.py"},
     "tokenizers": {"search/fastembed_model.py"},
     "uvicorn": {"agent_tool/http_server.py"},
+    "watchfiles": {"ingest/alarm.py"},
 }  # fmt: skip
 # Who makes hashes and ids. The chunker's priority decides where a cut falls, and is no id.
 HASHING = {"hashlib", "hmac", "secrets"}
