@@ -6,7 +6,7 @@ cannot be read are gaps of the document, never silence: a scan without text is `
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .document import Document, Gap, Part
 from .failure import Refused
@@ -19,7 +19,7 @@ from .pdf_outline import headings, with_paragraphs
 from .pdf_pdfium import PdfiumFile
 from .pdf_pypdf import PypdfFile
 from .pdf_quality import GARBAGE, garbage_score, is_suspect, visible_chars
-from .registry import ReaderInput
+from .registry import ReaderInput, optional_version
 
 __all__ = ["read"]
 
@@ -41,7 +41,38 @@ class _Pages:
 
 
 def read(task: ReaderInput) -> Document:
-    """Return the document. Title: that of the document information, if an author can have meant it."""
+    """Return the document. Title: that of the document information, if an author can have meant it.
+
+    A damaged file is rewritten, where the extra ``repair`` is installed, and read once more; not where an engine did
+    not survive it, since one more library would only be the next to fall.
+    """
+    try:
+        return _read(task)
+    except Refused as refusal:
+        if refusal.failure.status != "damaged" or task.use_fallback or optional_version("pikepdf") is None:
+            raise
+        repaired = _repaired(task)
+        if repaired is None:
+            raise
+        return repaired
+
+
+def _repaired(task: ReaderInput) -> Document | None:
+    """Return the document in what pikepdf makes of the bytes; None where there is no text in that: proof of nothing."""
+    from .pdf_repair import rewrite
+
+    content = rewrite(task.content, task.options.pdf_passwords)
+    if content is None:
+        return None
+    try:
+        document = _read(replace(task, content=content))
+    except Refused:
+        return None
+    warning = "repaired: the file is damaged; this is what pikepdf could restore of it, and pages may be missing"
+    return replace(document, warnings=(warning, *document.warnings))
+
+
+def _read(task: ReaderInput) -> Document:
     source = _Source(task)
     try:
         pages = source.read()

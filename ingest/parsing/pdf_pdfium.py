@@ -26,7 +26,7 @@ SCAN_SHARE = 0.5
 
 
 class PdfiumFile:
-    """An open PDF, read by pdfium. Raises ``Unopenable``."""
+    """An open PDF, read by pdfium. Raises ``Unopenable``, also for one without pages."""
 
     name = "pypdfium2"
 
@@ -37,6 +37,9 @@ class PdfiumFile:
         except pypdfium2.PdfiumError as error:
             needs_password = error.err_code == pdfium.FPDF_ERR_PASSWORD
             raise Unopenable(f"pypdfium2: {error}", needs_password=needs_password) from error
+        if not self._count:
+            self._file.close()
+            raise Unopenable("pypdfium2: no pages")
 
     def __len__(self) -> int:
         """Number of pages."""

@@ -32,7 +32,7 @@ MAX_OUTLINE_DEPTH = 32
 
 
 class PypdfFile:
-    """An open PDF, read by pypdf. Raises ``Unopenable``."""
+    """An open PDF, read by pypdf. Raises ``Unopenable``, also for one without pages."""
 
     name = "pypdf"
 
@@ -44,6 +44,8 @@ class PypdfFile:
             self._labels: Sequence[str] = self._read_labels()
         except BROKEN as error:
             raise Unopenable(f"pypdf: {type(error).__name__}: {error}") from error
+        if not self._count:
+            raise Unopenable("pypdf: no pages")
 
     def __len__(self) -> int:
         """Number of pages."""

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from search.identity import digest, recipe_id
 
@@ -23,6 +23,7 @@ __all__ = [
     "failure_fingerprint",
     "is_text_kind",
     "media_type",
+    "optional_version",
     "parse_fingerprint",
     "reading_fingerprint",
     "richest_kind",
@@ -104,7 +105,7 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("msg", "msg", 1, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
     Format("ods", "sheets", 1, "application/vnd.oasis.opendocument.spreadsheet", ("ods",), False, SHEETS),
     Format("odt", "odt", 1, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
-    Format("pdf", "pdf", 1, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
+    Format("pdf", "pdf", 2, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
     Format(
         "pptm", "pptx", 1, "application/vnd.ms-powerpoint.presentation.macroEnabled.12", ("pptm", "ppsm"), False, PPTX
     ),
@@ -205,7 +206,7 @@ def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
         parts += [f"decode/{DECODE_VERSION}", f"fallback_encoding={options.fallback_encoding}"]
         libraries += ("chardet",)
     if kind == "pdf":
-        parts.append(f"pdf_engine={options.pdf_engine}")
+        parts += [f"pdf_engine={options.pdf_engine}", f"repair={optional_version('pikepdf') or 'no'}"]
     return " ".join(parts + [f"{library}/{_library_version(library)}" for library in sorted(libraries)])
 
 
@@ -244,6 +245,15 @@ def _password_mark(options: ReaderOptions | None) -> str:
     """Return 16 bits of the passwords: enough to notice a change, useless for guessing one."""
     passwords = options.pdf_passwords if options is not None else ()
     return digest(password.encode("utf-8", "surrogatepass") for password in passwords)[:4]
+
+
+@cache
+def optional_version(distribution: str) -> str | None:
+    """Return the version of a distribution that only an extra brings; None where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 @cache

@@ -29,6 +29,7 @@ ADAPTERS = {
     },
     "openpyxl": {"ingest/parsing/sheets.py"},
     "oxmsg": {"ingest/parsing/msg.py"},
+    "pikepdf": {"ingest/parsing/pdf_repair.py"},
     "pptx": {"ingest/parsing/pptx.py"},
     "python_calamine": {"ingest/parsing/sheets.py"},
     "striprtf": {"ingest/parsing/rtf.py"},
