@@ -7,7 +7,7 @@ from typing import NamedTuple
 from search.errors import ExitCode
 from search.identity import RunId
 
-__all__ = ["ChunkCounts", "FailedSource", "RunReport", "SkippedSource", "SourceCounts", "retry_rule"]
+__all__ = ["ChunkCounts", "FailedSource", "RunReport", "SkippedSource", "SourceCounts"]
 
 
 @dataclass(slots=True)
@@ -37,24 +37,44 @@ class ChunkCounts:
 
 
 class FailedSource(NamedTuple):
-    """A source that is not in the index, and why; ``retry`` says when it is tried again."""
+    """A source that is not in the index, and why; ``retry`` says when it is tried again.
+
+    ``root`` is the label of its root, and empty for a root that could not be read. ``path_b64`` is the exact path where
+    ``source`` is not.
+    """
 
     source: str
     status: str
     reason: str
     retry: str
+    root: str = ""
+    path_b64: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the failure as reports list it."""
+        return _without_exact_twin(self._asdict())
 
 
 class SkippedSource(NamedTuple):
-    """A source that a rule left out."""
+    """A source that a rule left out; ``root`` and ``path_b64`` as of a failed one."""
 
     source: str
     rule: str
+    root: str = ""
+    path_b64: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the source as reports list it."""
+        return _without_exact_twin(self._asdict())
 
 
 @dataclass(slots=True, kw_only=True)
 class RunReport:
-    """The outcome of one run."""
+    """The outcome of one run.
+
+    ``scopes`` are the folders and files that it looked at, by root and path below it; None where a witness vouched for
+    what an earlier run had seen.
+    """
 
     run_id: RunId
     outcome: str = "done"
@@ -67,6 +87,7 @@ class RunReport:
     reused: int = 0
     failures: list[FailedSource] = field(default_factory=list)
     skips: list[SkippedSource] = field(default_factory=list)
+    scopes: Sequence[Mapping[str, object]] | None = None
     unobserved: Sequence[Mapping[str, object]] = ()
     withheld: Sequence[Mapping[str, object]] = ()
     messages: list[str] = field(default_factory=list)
@@ -96,8 +117,9 @@ class RunReport:
             "sources": counted,
             "chunks": {name: getattr(self.chunks, name) for name in ChunkCounts.__slots__},
             "embeddings": {"computed": self.computed, "reused": self.reused},
-            "failures": [item._asdict() for item in self.failures],
-            "skips": [item._asdict() for item in self.skips],
+            "failures": [item.to_json() for item in self.failures],
+            "skips": [item.to_json() for item in self.skips],
+            "scopes": None if self.scopes is None else list(self.scopes),
             "unobserved": list(self.unobserved),
             "withheld": list(self.withheld),
             "warnings": list(self.warnings),
@@ -106,16 +128,8 @@ class RunReport:
         }
 
 
-# When a source of each status is tried again (parsing.md, 4.3), in words.
-RETRY = {
-    "unreadable": "every run",
-    "unstable": "every run",
-    "too_large": "when the file changes or the limit is raised",
-    "needs_password": "when the file or the passwords change",
-    "quarantined": "when the file, its reader or a limit changes",
-}
-
-
-def retry_rule(status: str) -> str:
-    """Return when a failed source is tried again."""
-    return RETRY.get(status, "when the file or its reader changes")
+def _without_exact_twin(values: dict[str, object]) -> dict[str, object]:
+    """Leave the exact path out where the one for people is exact."""
+    if values["path_b64"] is None:
+        del values["path_b64"]
+    return values

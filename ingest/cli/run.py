@@ -19,11 +19,9 @@ from search.settings import Settings
 
 from .console import note, print_json, table, write_table
 from .options import Common, common_options
+from .overview import show_outcome
 
 __all__ = ["run"]
-
-# Failures and skips that a terminal shows; all of them are in --json and in `ingest status`.
-SHOWN = 20
 
 
 class Removals(click.ParamType[int]):
@@ -189,12 +187,7 @@ def _show(report: RunReport, common: Common) -> None:
         ("vectors", f"{report.computed} computed, {report.reused} reused"),
     ]
     write_table(table("", "", rows=rows))
-    for failure in report.failures[:SHOWN]:
-        click.echo(f"  {failure.status:<14} {failure.source}: {failure.reason}")
-    if len(report.failures) > SHOWN:
-        click.echo(f"  ... and {len(report.failures) - SHOWN} more; `ingest status` lists all")
-    for entry in report.warnings[:SHOWN]:
-        click.echo(f"  {'doubtful':<14} {entry['source']}: {_doubt(entry)}")
+    show_outcome(report)
     if report.published:
         seconds = sum(report.seconds.values())
         click.echo(f"generation {report.generation} published in {seconds:.1f} s")
@@ -203,12 +196,6 @@ def _show(report: RunReport, common: Common) -> None:
     if not common.quiet:
         for message in report.messages:
             note(message)
-
-
-def _doubt(entry: object) -> str:
-    assert isinstance(entry, dict)  # noqa: S101  # reporting makes dicts
-    gaps = [f"part {gap['part']} {gap['reason'].replace('_', ' ')}" for gap in entry["gaps"]]
-    return "; ".join([*entry["warnings"], *gaps])
 
 
 def _counts(counted: object, names: tuple[str, ...]) -> str:

@@ -1,6 +1,7 @@
 """``ingest status, verify, repair, export, runs``: looking at an index, and mending it from what it holds."""
 
 import contextlib
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,18 +9,19 @@ from typing import cast
 
 import click
 
-from ingest import status as index_status
 from ingest.catalog.database import Catalog
 from ingest.export import export as export_lines
 from ingest.observation import Observer, RunOptions
 from ingest.progress import Silent
 from ingest.repair import repair as repair_index
+from ingest.status import IndexStatus
 from ingest.verify import verify as verify_index
 from search.errors import ExitCode
 from search.generation import IndexLayout
 
 from .console import print_json, table, write_table
 from .options import Common, common_options
+from .overview import show_settings, show_status
 
 __all__ = ["export", "repair", "runs", "status", "verify"]
 
@@ -29,21 +31,26 @@ __all__ = ["export", "repair", "runs", "status", "verify"]
 def status(common: Common) -> int:
     """Show the index, the state of its sources, and every setting with where it came from."""
     settings = common.settings()
-    state = index_status.status(settings)
-    if common.json:
-        print_json(state)
-        return ExitCode.DONE if state["exists"] else ExitCode.NO_INDEX
-    summary = cast("dict[str, object]", state["index"]) if state["exists"] else {"index": f"none at {settings.home}"}
-    write_table(table("", "", rows=[(name.replace("_", " "), _cell(value)) for name, value in summary.items()]))
-    failures = cast("list[dict[str, str]]", state["failures"])
-    if failures:
-        click.echo()
-        rows = [(item["source"], item["status"], item["reason"], item["retry"]) for item in failures]
-        write_table(table("not in the index", "status", "reason", "tried again", rows=rows))
+    with IndexStatus(settings) as state:
+        code = ExitCode.DONE if state.exists else ExitCode.NO_INDEX
+        if common.json:
+            _print_status(state)
+            return code
+        if state.exists:
+            show_status(state)
+        else:
+            click.echo(f"index none at {settings.home}; make it with `ingest FOLDER`")
     click.echo()
-    settings_rows = [(row["name"], _cell(row["value"]), row["origin"], row["help"]) for row in settings.describe()]
-    write_table(table("setting", "value", "from", "", rows=settings_rows))
-    return ExitCode.DONE if state["exists"] else ExitCode.NO_INDEX
+    show_settings(settings.describe())
+    return code
+
+
+def _print_status(state: IndexStatus) -> None:
+    """Print one JSON object on one line; the sources, at its end, one by one as they are read."""
+    click.echo(json.dumps(state.to_json(), ensure_ascii=False)[:-1] + ', "sources": [', nl=False)
+    for number, entry in enumerate(state.sources()):
+        sys.stdout.write((", " if number else "") + json.dumps(entry, ensure_ascii=False))
+    click.echo("]}")
 
 
 @click.command()
@@ -126,11 +133,3 @@ def _time(milliseconds: object) -> str:
 
 def _written(report: object) -> object:
     return cast("dict[str, dict[str, int]]", report)["chunks"]["written"] if report else ""
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{count} {name}" for name, count in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value) or "none"
-    return "none" if value is None else str(value)

@@ -68,7 +68,7 @@ def test_bad_files_are_listed_with_their_reasons_and_the_rest_is_ingested(
         "huge.txt": "too_large",
     }
     for failure in found.values():
-        assert set(failure) == {"source", "status", "reason", "retry"}
+        assert set(failure) == {"source", "root", "status", "reason", "retry"}
         assert failure["reason"]
         assert failure["retry"].startswith("when the file")
 

@@ -134,7 +134,7 @@ def test_a_run_tells_everything_by_its_stable_names(made: tuple[IndexUnderTest, 
     assert (report["message_type"], report["outcome"], report["published"]) == ("run_report", "done", True)
     sources = report["sources"]
     assert (sources["seen"], sources["added"], sources["failed"], sources["skipped"]) == (4, 4, 1, 1)
-    assert report["skips"] == [{"source": ".hidden.md", "rule": "hidden"}]
+    assert report["skips"] == [{"source": ".hidden.md", "rule": "hidden", "root": "docs"}]
     assert all(seconds >= 0 for seconds in report["seconds"].values())
 
 
