@@ -111,12 +111,12 @@ def open_index(settings: Settings, cache: Path, reader: "Callable[[IndexLayout],
     """
 
     def opener() -> "Lookup":
-        from search.edge import EdgeReader
         from search.embedding import embedder_of
         from search.lookup import Lookup
+        from search.view import open_reader
 
         return Lookup(
-            (reader or EdgeReader)(IndexLayout(settings.home)),
+            (reader or open_reader)(IndexLayout(settings.home)),
             partial(embedder_of, model=settings.model, threads=settings.embed_threads, cache=cache),
             limit=min(settings.limit, 20),
             floor=settings.relevance_floor,

@@ -6,13 +6,14 @@ step 8, which ``changes`` fills.
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, cast
 
-from search.errors import IndexDamaged, IndexMissing, NotEnoughSpace, SchemaMismatch
+from search.errors import IndexDamaged, IndexMissing, IndexUnavailable, NotEnoughSpace, SchemaMismatch
 from search.generation import generation_name
 from search.identity import ChunkId, RecipeId, RunId
 from search.recipe import Recipe
@@ -59,13 +60,13 @@ class Catalog:
     def open_read_only(cls, path: Path) -> Self:
         """Open an existing catalog for reading; every write is refused by SQLite.
 
-        Raises ``IndexMissing`` where there is none, and leaves no file behind.
+        Raises ``IndexMissing`` where there is none, ``IndexUnavailable`` where this process may not write and the last
+        writer left work in the log beside it. Leaves no file behind.
         """
         if not path.exists():
             raise IndexMissing(f"index {path.parent.parent}: not there; make it with `ingest FOLDER`")
         with _named(path):
-            # Not mode=ro: such a connection makes the -wal and -shm files that reading needs, and never removes them.
-            connection = sqlite3.connect(f"file:{_uri_path(path)}?mode=rw", uri=True, isolation_level=None)
+            connection = sqlite3.connect(f"file:{_uri_path(path)}?{_mode(path)}", uri=True, isolation_level=None)
             connection.execute("PRAGMA query_only = ON")
             if _schema(connection, path) < SCHEMA:
                 raise SchemaMismatch(f"catalog {path}: of an earlier version; `ingest run` brings it up to date")
@@ -206,6 +207,24 @@ def _schema(connection: sqlite3.Connection, path: Path) -> int:
 def _uri_path(path: Path) -> str:
     """Quote the characters that mean something in an SQLite URI."""
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _mode(path: Path) -> str:
+    """Return how a reader opens the catalog.
+
+    Not mode=ro: such a connection makes the -wal and -shm files that reading needs, and never removes them. Where no
+    file can be made (a read-only mount, the index of another user) SQLite reads the database alone, as ``immutable``;
+    so nothing may stand in the log beside it.
+    """
+    if os.access(path.parent, os.W_OK):
+        return "mode=rw"
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise IndexUnavailable(
+            f"catalog {path}: a run is at work or was killed, and its log can only be read by somebody who may write "
+            "here; try again when it has ended, or let its user run `ingest`"
+        )
+    return "mode=ro&immutable=1"
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from functools import partial
 
 import click
 
-from search.edge import EdgeReader
 from search.embedding import embedder_of
 from search.errors import ExitCode
 from search.generation import IndexLayout
@@ -12,6 +11,7 @@ from search.lookup import Lookup
 from search.records import Citation, SearchResult
 from search.settings import cache_folder
 from search.store import Where
+from search.view import open_reader
 
 from .console import note, print_json
 from .options import Common, common_options
@@ -28,7 +28,7 @@ __all__ = ["search"]
 def search(common: Common, query: str, limit: int | None, path: str | None, root: str | None) -> int:
     """Print the passages that answer QUERY, best first, each with where to check it."""
     settings = common.settings({"limit": limit})
-    reader = EdgeReader(IndexLayout(settings.home))
+    reader = open_reader(IndexLayout(settings.home))
     embedders = partial(embedder_of, model=settings.model, threads=settings.embed_threads, cache=cache_folder())
     try:
         lookup = Lookup(

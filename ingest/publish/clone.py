@@ -6,20 +6,15 @@ builder proves it again for every file that it linked). They are nine tenths of 
 changes. The other files are copied; Edge preallocates them, so a copy without holes would write 100 MB and more.
 """
 
-import errno
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["allocated_bytes", "clone", "clone_generation"]
+from search.sparse_copy import copy_file, copy_folder
 
-# A killed optimize fills this folder of a shard and nothing ever cleans it.
-LEFT_OUT = frozenset({"temp_segments"})
+__all__ = ["allocated_bytes", "clone_generation"]
+
 SEALED = "id_tracker.mappings"
-# copy_file_range(2) refuses between two kinds of file system: ``verify`` clones into the temporary folder.
-NOT_BY_THE_KERNEL = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
-PIECE_BYTES = 1 << 20
 # Files of a sealed segment that are never changed again, by their path in the segment.
 UNCHANGING = re.compile(
     r"id_tracker\.mappings"
@@ -28,11 +23,6 @@ UNCHANGING = re.compile(
     r"|(payload_storage|vector_storage-[^/]+/store)/page_\d+\.dat"
     r"|payload_index/.+\.bin"
 )
-
-
-def clone(source: Path, target: Path) -> None:
-    """Copy the folder ``source`` to ``target``, which must not exist; holes stay holes. File times are not kept."""
-    _walk(source, target, _copy)
 
 
 def clone_generation(source: Path, target: Path) -> list[Path]:
@@ -48,9 +38,9 @@ def clone_generation(source: Path, target: Path) -> list[Path]:
             os.link(origin, copy)
             shared.append(inner)
         else:
-            _copy(origin, copy)
+            copy_file(origin, copy)
 
-    _walk(source, target, link_or_copy)
+    copy_folder(source, target, link_or_copy)
     return shared
 
 
@@ -70,56 +60,3 @@ def _unchanging(source: Path, inner: Path) -> bool:
     if len(parts) < 3 or parts[0] != "segments" or not UNCHANGING.fullmatch("/".join(parts[2:])):
         return False
     return (source / parts[0] / parts[1] / SEALED).exists()
-
-
-def _walk(source: Path, target: Path, take: Callable[[str, Path], None]) -> None:
-    target.mkdir()
-    with os.scandir(source) as entries:
-        for entry in entries:
-            if entry.name in LEFT_OUT:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                _walk(Path(entry.path), target / entry.name, take)
-            else:
-                take(entry.path, target / entry.name)
-
-
-def _copy(source: str, target: Path) -> None:
-    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            size = os.fstat(reader).st_size
-            os.ftruncate(writer, size)
-            _copy_data(reader, writer, size)
-        finally:
-            os.close(writer)
-    finally:
-        os.close(reader)
-
-
-def _copy_data(reader: int, writer: int, size: int) -> None:
-    position = 0
-    while position < size:
-        try:
-            start = os.lseek(reader, position, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole up to the end
-                return
-            raise
-        position = os.lseek(reader, start, os.SEEK_HOLE)
-        while start < position:
-            copied = _copy_range(reader, writer, start, position - start)
-            if copied == 0:
-                return
-            start += copied
-
-
-def _copy_range(reader: int, writer: int, start: int, count: int) -> int:
-    """Copy up to ``count`` bytes at ``start``; return how many. The kernel does it where it can, without our memory."""
-    try:
-        return os.copy_file_range(reader, writer, count, start, start)
-    except OSError as error:
-        if error.errno not in NOT_BY_THE_KERNEL:
-            raise
-    return os.pwrite(writer, os.pread(reader, min(count, PIECE_BYTES), start), start)

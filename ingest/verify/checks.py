@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ingest.catalog.database import Catalog
 from ingest.observation import Observer
-from ingest.publish.clone import clone
 from search.errors import GroundedError
 from search.generation import MANIFEST, IndexLayout, Manifest
 from search.settings import Settings
+from search.sparse_copy import copy_folder
 
 from . import catalog_checks, content_checks, source_checks
 from .findings import Check, VerifyReport, check
@@ -117,7 +117,7 @@ def _points(folder: Path, catalog: Catalog, *, full: bool) -> Iterator[Check]:
 
     with tempfile.TemporaryDirectory(prefix="grounded-verify-") as temporary:
         private = Path(temporary) / folder.name
-        clone(folder, private)
+        copy_folder(folder, private)
         try:
             yield from catalog_checks.points(catalog, iter_points(private, with_payload=full), full=full)
         except GroundedError as error:

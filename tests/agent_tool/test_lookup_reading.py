@@ -11,13 +11,13 @@ import pytest
 
 from agent_tool.admission import FloodMeter
 from agent_tool.reading import Index
-from agent_tool.strict import ViewReader
 from agent_tool.tool import LookupResult, LookupTool
 from audit import Audit
 from search.edge import EdgeReader
 from search.errors import IndexUnavailable
 from search.generation import IndexLayout
 from search.lookup import Lookup
+from search.view import ViewReader
 from tests.agent_tool.doubles import key
 from tests.fakes import FakeEmbedder, Place, point, publish_generation, tree_bytes
 from tests.harness import REPOSITORY

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest.publish.clone import clone
 from ingest.shard import PointRecord, Shard, settle
 from ingest.verify import Check
 from search.errors import IndexDamaged
 from search.generation import MANIFEST, FileEntry, Manifest
 from search.identity import ChunkId, chunk_id, sparse_sha256
 from search.records import SparseVector
+from search.sparse_copy import copy_folder
 
 from .scene import BEFORE, FRUGAL, Scene
 
@@ -152,7 +152,7 @@ def rewrite(scene: Scene, *, upserts: list[PointRecord], deletes: list[ChunkId],
     folder = generation(scene)
     manifest = Manifest.read(folder)
     made = folder.with_name("made")
-    clone(folder, made)
+    copy_folder(folder, made)
     (made / MANIFEST).unlink()
     with Shard.open(made, manifest.recipe.embedding) as shard:
         shard.apply(upserts, [], deletes)

@@ -12,7 +12,14 @@ from qdrant_edge import EdgeShard
 from ingest.shard import PointRecord
 from search import edge
 from search.edge import EdgeReader
-from search.errors import GroundedError, IndexDamaged, IndexMissing, SchemaMismatch
+from search.errors import (
+    GroundedError,
+    IndexDamaged,
+    IndexMissing,
+    IndexUnavailable,
+    NotEnoughSpace,
+    SchemaMismatch,
+)
 from search.generation import MANIFEST, IndexLayout
 from search.lookup import Lookup
 from search.store import Where
@@ -147,6 +154,30 @@ def test_a_panic_of_the_engine_is_an_error_of_ours(tmp_path: Path, monkeypatch: 
     layout = publish_generation(tmp_path, passages("first", 1))
     monkeypatch.setattr(edge, "EdgeShard", Panicking)
     with pytest.raises(IndexDamaged, match="index out of bounds"):
+        EdgeReader(layout).snapshot()
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "words"),
+    [
+        ("No space left on device (os error 28)", NotEnoughSpace, "the disk is full"),
+        ("service error: Read-only file system (os error 30)", IndexUnavailable, "may not write"),
+        ("Input/output error (os error 5)", IndexDamaged, "os error 5"),
+    ],
+)
+def test_what_the_system_refused_to_the_engine_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, error: type[GroundedError], words: str
+) -> None:
+    """Loading writes a little; a full or read-only disk must not send anybody to repair a sound index."""
+
+    class Refused:
+        @staticmethod
+        def load(path: str) -> None:
+            raise RuntimeError(told)
+
+    layout = publish_generation(tmp_path, passages("first", 1))
+    monkeypatch.setattr(edge, "EdgeShard", Refused)
+    with pytest.raises(error, match=words):
         EdgeReader(layout).snapshot()
 
 
