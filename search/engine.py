@@ -37,6 +37,6 @@ def engine_call(error: type[GroundedError], subject: str, cure: str) -> Iterator
             raise NotEnoughSpace(f"{subject}: the disk is full; make room and try again") from failure
         if told & NOT_WRITABLE:
             raise IndexUnavailable(
-                f"{subject}: may not be written, which the engine needs; give it the right"
+                f"{subject}: may not write there, as the engine does even to read; give this user the right"
             ) from failure
         raise error(f"{subject}: the engine failed ({type(failure).__name__}: {failure}); {cure}") from failure
