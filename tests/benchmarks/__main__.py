@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-NAMES = ("scan", "publish", "chunking", "retrieval", "agent_tool", "audit")
+NAMES = ("scan", "publish", "chunking", "decoding", "retrieval", "agent_tool", "audit")
 LIBRARIES = ("fastembed", "onnxruntime", "qdrant-edge-py", "pypdfium2")
 
 
