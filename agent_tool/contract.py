@@ -135,6 +135,7 @@ _CITATION: Final[JsonValue] = {
         "page_end": _PLACE,
         "page_label": _TEXT,
         "slide": _PLACE,
+        "slide_end": _PLACE,
         "sheet": _TEXT,
         "cells": _TEXT,
         "line_start": _PLACE,
@@ -146,7 +147,7 @@ _CITATION: Final[JsonValue] = {
 # What of a citation goes out, in this order; the rest of ``search.records.Citation`` is of use to the index alone.
 CITATION_FIELDS: Final = (
     "uri", "root", "path", "document_id", "path_b64", "title", "heading_path", "page_start", "page_end", "page_label",
-    "slide", "sheet", "cells", "line_start", "line_end", "char_start", "char_end",
+    "slide", "slide_end", "sheet", "cells", "line_start", "line_end", "char_start", "char_end",
 )  # fmt: skip
 
 OUTPUT_SCHEMA: Final[Mapping[str, JsonValue]] = MappingProxyType(

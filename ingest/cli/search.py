@@ -75,13 +75,17 @@ def _show(result: SearchResult, common: Common) -> None:
 def _place(citation: Citation) -> str:
     place = f"{citation.root}/{citation.path}"
     if citation.page_start is not None:
-        place += f", page {citation.page_start}"
-        if citation.page_end not in {None, citation.page_start}:
-            place += f"-{citation.page_end}"
+        place += f", page {_span(citation.page_start, citation.page_end)}"
         if citation.page_label and citation.page_label != str(citation.page_start):
             place += f" (labelled {citation.page_label})"
+    elif citation.slide is not None:
+        place += f", slide {_span(citation.slide, citation.slide_end)}"
+    elif citation.sheet is not None:
+        place += f", sheet {citation.sheet}" + (f" {citation.cells}" if citation.cells else "")
     elif citation.line_start is not None:
-        place += f":{citation.line_start}"
-        if citation.line_end not in {None, citation.line_start}:
-            place += f"-{citation.line_end}"
+        place += f":{_span(citation.line_start, citation.line_end)}"
     return place
+
+
+def _span(first: int, last: int | None) -> str:
+    return str(first) if last in {None, first} else f"{first}-{last}"

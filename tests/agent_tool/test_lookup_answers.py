@@ -59,12 +59,20 @@ def test_both_channels_say_the_same() -> None:
 
 def test_unknown_fields_are_left_out_and_internal_ones_never_sent() -> None:
     """Absent is not null; what only the index needs stays inside."""
-    place = citation(media_type="text/markdown", part_starts=((0, 1),), slide_end=4, line_start=None)
+    place = citation(media_type="text/markdown", part_starts=((0, 1),), line_start=None)
     sent, _ = sent_and_text(found(passage(citation=place)))
     item = sent["passages"][0]
     assert "null" not in json.dumps(sent)
     assert set(item["citation"]) == {"uri", "root", "path", "document_id", "char_start", "char_end"}
     assert not {"also_at", "more_locations"} & set(item)
+
+
+def test_a_passage_over_several_slides_names_the_last_one_too() -> None:
+    """What is quoted may stand on the second of them."""
+    sent, _ = sent_and_text(found(passage(citation=citation(slide=3, slide_end=4, line_start=None))))
+    place = sent["passages"][0]["citation"]
+    assert (place["slide"], place["slide_end"]) == (3, 4)
+    assert place["uri"].endswith("#slide=3")
 
 
 def test_no_match_has_the_shape_of_an_answer_and_says_what_the_index_lacks() -> None:
