@@ -24,6 +24,7 @@ __all__ = [
     "open_folder",
     "open_source",
     "reason_of",
+    "stat_source",
     "stat_tuple",
 ]
 
@@ -85,6 +86,15 @@ def open_source(root: Path, parts: Sequence[bytes]) -> int:
         return source
     os.close(source)
     raise NotRegular(errno.EINVAL, "not a regular file")
+
+
+def stat_source(root: Path, parts: Sequence[bytes]) -> os.stat_result:
+    """Return what the system says of a source, of a link itself; however long its path is. Raises ``OSError``."""
+    folder = open_folder(root, parts[:-1], flags=PASS)
+    try:
+        return os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+    finally:
+        os.close(folder)
 
 
 class Descent:

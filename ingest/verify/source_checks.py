@@ -1,16 +1,16 @@
 """Checks of the sources: what the catalog knows against the disk, and stored texts against another reading."""
 
-import os
 from pathlib import Path
 
 from ingest.catalog import state
 from ingest.catalog.changes import unpack_text
 from ingest.catalog.database import Catalog
 from ingest.observation import Observer
+from ingest.opening import stat_source, stat_tuple
 from ingest.parsing.document import Document
 from ingest.parsing.pool import WorkerPool
 from ingest.parsing.wire import Job
-from ingest.sources import Failure, Root, Seen, StatTuple, hash_source, parts_of
+from ingest.sources import Failure, Root, Seen, hash_source, parts_of
 from search.identity import DocumentId
 
 from .findings import Check, check
@@ -81,11 +81,10 @@ def parsed_again(catalog: Catalog, observer: Observer) -> Check:
 
 def _seen(path: bytes, root: Root) -> Seen | None:
     try:
-        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  # the path is bytes
+        found = stat_source(root.path, parts_of(path, root.path))
     except OSError:
         return None
-    stat = StatTuple(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
-    return Seen(path, root, stat, False)
+    return Seen(path, root, stat_tuple(found), False)
 
 
 def _job(document_id: DocumentId, kind: str, seen: Seen) -> Job:
