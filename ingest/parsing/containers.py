@@ -6,20 +6,28 @@ names are never paths. Sources: OCF 3.3 and ODF 1.3 part 2 (``mimetype``), ECMA-
 """
 
 import io
+import struct
 import zipfile
 
 from .zipguard import BROKEN
 
 __all__ = ["ole_kind", "zip_kind"]
 
+# What olefile raises for a container that it cannot follow.
+OLE_BROKEN = (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error)
 # Both members are small; a larger one is a bomb, or says what it is in its first MiB.
 MAX_MEMBER_BYTES = 1 << 20
+OASIS = "application/vnd.oasis.opendocument"
 MIMETYPES = {
     "application/epub+zip": "epub",
-    "application/vnd.oasis.opendocument.text": "odt",
-    "application/vnd.oasis.opendocument.text-template": "odt",
-    "application/vnd.oasis.opendocument.spreadsheet": "ods",
-    "application/vnd.oasis.opendocument.presentation": "odp",
+    f"{OASIS}.text": "odt",
+    f"{OASIS}.text-template": "odt",
+    f"{OASIS}.text-master": "odt",
+    f"{OASIS}.text-web": "odt",
+    f"{OASIS}.spreadsheet": "ods",
+    f"{OASIS}.spreadsheet-template": "ods",
+    f"{OASIS}.presentation": "odp",
+    f"{OASIS}.presentation-template": "odp",
 }
 MAIN_PARTS = (
     ("wordprocessingml.document.main+xml", "docx"),
@@ -37,19 +45,30 @@ MAIN_PARTS = (
     ("ms-powerpoint.slideshow.macroenabled.main+xml", "pptm"),
     ("ms-powerpoint.presentation.macroenabled.main+xml", "pptm"),
 )
+# What the main part of a package is called where it says nothing else, for packages too damaged to ask.
+MAIN_NAMES = (
+    (b"word/document.xml", "docx"),
+    (b"xl/workbook.xml", "xlsx"),
+    (b"xl/workbook.bin", "xlsb"),
+    (b"ppt/presentation.xml", "pptx"),
+    (b"META-INF/container.xml", "epub"),
+)
 # The first that is there counts: an encrypted package has no other, and mail may hold any of the rest.
 STREAMS = (
-    ("EncryptedPackage", "encrypted"),
+    ("encryptedpackage", "encrypted"),
+    ("__properties_version1.0", "msg"),
     ("__substg1.0_", "msg"),
-    ("WordDocument", "doc"),
-    ("PowerPoint Document", "ppt"),
-    ("Workbook", "xls"),
-    ("Book", "xls"),
+    ("worddocument", "doc"),
+    ("powerpoint document", "ppt"),
+    ("workbook", "xls"),
+    ("book", "xls"),
 )
+# A record of [MS-XLS]: the beginning of a workbook, and the one right behind it that says it is encrypted.
+WORKBOOK_BEGINS, ENCRYPTED, RECORDS_LOOKED_AT = b"\x09\x08\x10\x00\x00\x06\x05\x00", 0x2F, 8
 
 
 def zip_kind(content: bytes) -> str:
-    """Return the kind of a zip file; ``zip`` where it is just an archive, or too damaged to tell."""
+    """Return the kind of a zip file; ``zip`` where it is just an archive. A damaged one is what it was meant to be."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = set(archive.namelist())
@@ -61,14 +80,42 @@ def zip_kind(content: bytes) -> str:
                 types = _read(archive, "[Content_Types].xml").lower()
                 return next((kind for part, kind in MAIN_PARTS if part in types), "zip")
     except BROKEN:
-        # Whatever is wrong with it, it is a zip by its first bytes; RuntimeError is an encrypted member.
-        return "zip"
+        return _meant(content)
     return "zip"
 
 
+def _meant(content: bytes) -> str:
+    """Return what a damaged package was meant to be, by the names that stand before its members."""
+    mimetype = content[38 : 38 + 80].decode("latin-1") if content[30:38] == b"mimetype" else ""
+    declared = [kind for name, kind in MIMETYPES.items() if mimetype.startswith(name)]
+    return declared[-1] if declared else next((kind for name, kind in MAIN_NAMES if name in content), "zip")
+
+
 def ole_kind(content: bytes) -> str:
-    """Return the kind of an OLE compound file by the names of its streams; ``doc`` stands for any unknown one."""
-    return next((kind for stream, kind in STREAMS if stream.encode("utf-16-le") in content), "doc")
+    """Return the kind of an OLE compound file by what stands at its top; ``doc`` stands for any unknown one.
+
+    What is embedded stands deeper: a workbook may hold a Word document. An encrypted workbook is ``encrypted``.
+    """
+    # Here and not above: the parent process knows this module, and loads no parser.
+    import olefile  # type: ignore[import-untyped]  # has no annotations
+
+    try:
+        with olefile.OleFileIO(io.BytesIO(content)) as container:
+            names = {path[0].lower() for path in container.listdir(streams=True, storages=True)}
+    except OLE_BROKEN:
+        found = next((kind for stream, kind in STREAMS if stream.encode("utf-16-le") in content.lower()), "doc")
+    else:
+        found = next((kind for stream, kind in STREAMS if any(name.startswith(stream) for name in names)), "doc")
+    return "encrypted" if found == "xls" and _is_encrypted_workbook(content) else found
+
+
+def _is_encrypted_workbook(content: bytes) -> bool:
+    position = content.find(WORKBOOK_BEGINS)
+    for _ in range(RECORDS_LOOKED_AT if position >= 0 else 0):
+        if int.from_bytes(content[position : position + 2], "little") == ENCRYPTED:
+            return True
+        position += 4 + int.from_bytes(content[position + 2 : position + 4], "little")
+    return False
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> str:

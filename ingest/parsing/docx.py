@@ -1,19 +1,20 @@
 """Word documents: mammoth makes HTML of them, the HTML reader makes blocks of that.
 
-What mammoth does not know is put right around it: custom heading styles, links without a target, page headers and
-footers (once, at the end). Macros are never opened, images and embedded files ignored, nothing is fetched. What is lost
-is named in a warning. Sources: ECMA-376 part 1; mammoth's documentation of style maps.
+What mammoth does not know is put right around it: custom heading styles, markup that it passes over (``docx_markup``),
+page headers and footers (once, at the end). Macros are never opened, images and embedded files ignored, nothing is
+fetched. What is lost is named in a warning. Sources: ECMA-376 part 1; mammoth's documentation of style maps.
 """
 
 import io
 import re
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import mammoth  # type: ignore[import-untyped]  # has no annotations
 
 from .assembly import Assembly
 from .document import Document
+from .docx_markup import HEADING_LEVELS, OUTLINE_STYLE, TextParts, text_parts
+from .failure import Refused
 from .html import read_page
 from .normalise import collapse
 from .office import Relationship, core_title, main_part, relationships
@@ -30,10 +31,26 @@ LOST_PARTS = {
     "oleObject": "embedded files", "package": "embedded files", "aFChunk": "included files",
 }  # fmt: skip
 EQUATION = re.compile(rb"<m:oMath[ >]")
-HYPERLINK = re.compile(rb"(<(?:\w+:)?hyperlink\b[^>]*?)\s+r:id=\"([^\"]*)\"")
 # A chain of styles is as long as people make it; a loop is endless.
 MAX_BASED_ON = 50
 NOT_IN_IDENTIFIER = re.compile(r"[^a-zA-Z_-]")
+
+
+# mammoth's own map without what says nothing about text, and with lists of nine levels, which is what Word has.
+STYLE_MAP = (
+    "p[style-name='Title'] => h1:fresh",
+    *(f"p.{OUTLINE_STYLE}{level} => h{level + 1}:fresh" for level in range(HEADING_LEVELS)),
+    *(f"p.Heading{level} => h{level}:fresh" for level in range(1, 7)),
+    *(f"p[style-name='{name} {level}'] => h{level}:fresh" for level in range(1, 7) for name in ("Heading", "heading")),
+    # Pages calls its styles so.
+    "p.Heading => h1:fresh",
+    "p[style-name='Heading'] => h1:fresh",
+    *(
+        f"p:{kind}-list({level}) => {'ul|ol > li > ' * (level - 1)}{element} > li:fresh"
+        for level in range(1, 10)
+        for kind, element in (("unordered", "ul"), ("ordered", "ol"))
+    ),
+)
 
 
 def read(task: ReaderInput) -> Document:
@@ -41,12 +58,13 @@ def read(task: ReaderInput) -> Document:
     package = open_package(task.content)
     main = main_part(package, MAIN_PART)
     references = list(relationships(package, main))
-    html = _as_html(task.content, package, main, references)
+    parts = text_parts(package, main, references)
+    html = _as_html(parts, [*_outline_styles(package, references), *STYLE_MAP])
     title, rendered = core_title(package), read_page(html, lenient=task.use_fallback)[1]
     assembly = Assembly(task)
     assembly.embed(rendered.text, rendered.blocks, deceptive=rendered.deceptive)
     assembly.add("paragraph", "\n".join(_margins(package, references)))
-    lost = {LOST_PARTS[found.kind] for found in references if found.kind in LOST_PARTS}
+    lost = {LOST_PARTS[found.kind] for found in references if found.kind in LOST_PARTS} | set(parts.not_read)
     if EQUATION.search(package.read(main)):
         lost.add("equations")
     if lost:
@@ -54,30 +72,24 @@ def read(task: ReaderInput) -> Document:
     return assembly.document(title=title or assembly.first_heading)
 
 
-def _as_html(content: bytes, package: Package, main: str, references: list[Relationship]) -> str:
-    style_map = "\n".join(_style_map(package, references))
+def _as_html(parts: TextParts, style_map: Iterable[str]) -> str:
     try:
-        return _convert(content, style_map)
-    except KeyError:
-        # A link whose target is missing: its text is kept, the reference goes.
-        return _convert(_without_dead_links(package, main, {found.id for found in references}), style_map)
-
-
-def _convert(content: bytes, style_map: str) -> str:
-    html: str = mammoth.convert_to_html(
-        io.BytesIO(content),
-        style_map=style_map,
-        include_embedded_style_map=False,
-        convert_image=lambda _: [],
-    ).value
+        html: str = mammoth.convert_to_html(
+            io.BytesIO(parts.package()),
+            style_map="\n".join(style_map),
+            include_default_style_map=False,
+            include_embedded_style_map=False,
+            convert_image=lambda _: [],
+        ).value
+    except RecursionError as error:
+        raise Refused("damaged", "nested too deeply, as tables in tables in tables") from error
     return html
 
 
-def _style_map(package: Package, references: list[Relationship]) -> Iterator[str]:
+def _outline_styles(package: Package, references: list[Relationship]) -> Iterator[str]:
     """Yield a line for every paragraph style that has an outline level, its own or that of the style it builds on."""
-    yield "p[style-name='Title'] => h1:fresh"
     path = next((found.target for found in references if found.kind == "styles"), "word/styles.xml")
-    if path not in package:
+    if path not in package or path in package.broken:
         return
     levels: dict[str, int] = {}
     based_on: dict[str, str] = {}
@@ -92,7 +104,7 @@ def _style_map(package: Package, references: list[Relationship]) -> Iterator[str
             levels[style] = int(value) if value.isdecimal() and len(value) < 3 else 9
     for style in {**based_on, **levels}:
         level = _level(style, levels, based_on)
-        if 0 <= level < 6:
+        if 0 <= level < HEADING_LEVELS:
             yield f"p.{NOT_IN_IDENTIFIER.sub(_escape, style)} => h{level + 1}:fresh"
 
 
@@ -111,25 +123,11 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\{match[0]}"
 
 
-def _without_dead_links(package: Package, main: str, known: set[str]) -> bytes:
-    """Return the package with a main part whose links all have a target."""
-
-    def mend(match: re.Match[bytes]) -> bytes:
-        return match[0] if match[2].decode("utf-8", "replace") in known else match[1]
-
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name in package.names:
-            part = package.read(name)
-            archive.writestr(name, HYPERLINK.sub(mend, part) if name == main else part)
-    return stream.getvalue()
-
-
 def _margins(package: Package, references: list[Relationship]) -> Iterator[str]:
     """Yield the texts of page headers and footers, each once."""
     seen: set[str] = set()
     for found in references:
-        if found.kind not in ("header", "footer") or found.target not in package:
+        if found.kind not in ("header", "footer") or found.target not in package or found.target in package.broken:
             continue
         for text in _paragraphs(package.read(found.target), found.target):
             if text and text not in seen:

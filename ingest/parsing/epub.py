@@ -38,7 +38,7 @@ class _Book:
 
 def read(task: ReaderInput) -> Document:
     """Return the document. Title: that of the book. A gap is numbered by its place in the spine."""
-    package = open_package(task.content, may_have_doctype=True, may_be_broken=True)
+    package = open_package(task.content, may_have_doctype=True)
     _refuse_protection(package)
     book = _book(package)
     assembly = Assembly(task)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from email import policy
 from email.message import EmailMessage, Message
+from itertools import pairwise
 
 from .assembly import Assembly
 from .decode import decode
@@ -68,7 +69,8 @@ def read(task: ReaderInput) -> Document:
 def add_headers(assembly: Assembly, headers: Iterable[tuple[str, str]], subject: str, level: int) -> None:
     """Add the subject as a heading and the headers that a person sees, one a line."""
     assembly.add("heading", subject, level)
-    lines = [f"{name}: {collapse(value)}" for name, value in headers if value.strip()]
+    shown = [(name, collapse(normalise(value)[0])) for name, value in headers]
+    lines = [f"{name}: {value}" for name, value in shown if value]
     assembly.add("email_header", "\n".join(lines))
 
 
@@ -96,9 +98,11 @@ def attachment_warning(names: list[str]) -> list[str]:
 
 
 def _messages(content: bytes) -> Iterator[bytes]:
+    content = content.lstrip(b"\r\n")
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")
     starts = [match.span() for match in SEPARATOR.finditer(content)]
-    ends = [start for start, _ in starts[1:]] + [len(content)]
-    for (_, start), end in zip(starts, ends, strict=True):
+    for (_, start), (end, _) in pairwise([*starts, (len(content), 0)]):
         yield QUOTED_SEPARATOR.sub(rb"\1", content[start:end])
 
 

@@ -4,10 +4,16 @@ python-oxmsg opens them; it is young and pinned. Attachments are named and not o
 named as not read. Source: [MS-OXMSG] through python-oxmsg.
 """
 
+import codecs
+import re
+
 from oxmsg import Message
+from oxmsg.attachment import Attachment
+from oxmsg.recipient import Recipient
 
 from .assembly import Assembly
 from .document import Document
+from .failure import Refused
 from .mail import add_body, add_headers, add_page, attachment_warning
 from .normalise import collapse, normalise
 from .registry import ReaderInput
@@ -15,18 +21,34 @@ from .registry import ReaderInput
 __all__ = ["read"]
 
 # [MS-OXPROPS], PidTagDisplayTo and PidTagRtfCompressed: the recipients as shown, the body as compressed rich text.
+CODE_PAGES = frozenset({"874", "932", "936", "949", "950"})
 DISPLAY_TO, RTF_BODY = 0x0E04, 0x1009
+# The sender's place in an Exchange directory, where a mail address is expected.
+EXCHANGE_NAME = re.compile(r"\s*</o=[^>]*>", re.IGNORECASE)
+
+
+def _codec(name: str) -> codecs.CodecInfo | None:
+    """Find the code pages that the library calls ``windows-950`` and the like; Python knows them as ``cp950``."""
+    page = name.replace("-", "_").removeprefix("windows_")
+    return codecs.lookup(f"cp{page}") if page in CODE_PAGES else None
+
+
+codecs.register(_codec)
 
 
 def read(task: ReaderInput) -> Document:
     """Return the document. Title: the subject."""
-    message = Message.load(task.content)
+    try:
+        message = Message.load(task.content)
+        shown_to = message.properties.str_prop_value(DISPLAY_TO)
+    except KeyError as error:
+        raise Refused("damaged", f"a message without its part {error}") from error
     assembly = Assembly(task)
     date = message.sent_date
-    recipients = [f"{found.name} <{found.email_address}>" for found in message.recipients if found.email_address]
+    recipients = list(filter(None, map(_recipient, message.recipients)))
     headers = [
-        ("From", message.sender or ""),
-        ("To", "; ".join(recipients) or message.properties.str_prop_value(DISPLAY_TO) or ""),
+        ("From", EXCHANGE_NAME.sub("", message.sender or "")),
+        ("To", "; ".join(recipients) or shown_to or ""),
         ("Date", date.isoformat(sep=" ", timespec="seconds") if date else ""),
         ("Subject", message.subject),
     ]
@@ -38,6 +60,21 @@ def read(task: ReaderInput) -> Document:
         add_page(assembly, page, 1)
     elif message.properties.binary_prop_value(RTF_BODY):
         assembly.warn(["not_read: the body, which is there as rich text only"])
-    names = [collapse(normalise(found.file_name or "unnamed")[0]) for found in message.attachments]
+    names = [collapse(normalise(_file_name(found))[0]) for found in message.attachments]
     assembly.warn(attachment_warning(names))
     return assembly.document(title=collapse(normalise(message.subject)[0]) or None)
+
+
+def _recipient(found: Recipient) -> str | None:
+    try:
+        return f"{found.name} <{found.email_address}>" if found.email_address else None
+    except KeyError:
+        # Its storage is empty; the message as a whole names the recipients too.
+        return None
+
+
+def _file_name(found: Attachment) -> str:
+    try:
+        return found.file_name or "unnamed"
+    except KeyError:
+        return "unnamed"

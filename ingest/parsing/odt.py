@@ -13,16 +13,17 @@ from .document import BlockKind, Document
 from .failure import Refused
 from .headings import usable_title
 from .normalise import collapse
+from .odf import CONTENT, open_odf
 from .registry import ReaderInput
 from .xml_events import XmlEvent, xml_events
-from .zipguard import Package, open_package
+from .zipguard import Package
 
 __all__ = ["read"]
 
 LEFT_OUT = frozenset(
     {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "illustration-index", "table-index"}
 )
-MANIFEST, CONTENT, META = "META-INF/manifest.xml", "content.xml", "meta.xml"
+META = "meta.xml"
 # White space in the markup counts as one space; ``s``, ``tab`` and ``line-break`` say what is meant (ODF 1.3, 6.1.2).
 BLANKS = re.compile(r"[ \t\r\n]+")
 # More spaces in a row than ``normalise`` would keep.
@@ -31,9 +32,7 @@ MAX_SPACES = 64
 
 def read(task: ReaderInput) -> Document:
     """Return the document. Title: that of the properties, else the first heading if its level is 1."""
-    package = open_package(task.content, may_have_doctype=True)
-    if MANIFEST in package and b"encryption-data" in package.read(MANIFEST):
-        raise Refused("needs_password", "encrypted; save it without a password")
+    package = open_odf(task.content)
     assembly = Assembly(task)
     writer = _Writer(assembly)
     for event in _visible(xml_events(package.read(CONTENT), CONTENT, may_have_doctype=True)):
@@ -42,14 +41,16 @@ def read(task: ReaderInput) -> Document:
 
 
 def _title(package: Package) -> str | None:
-    if META not in package:
-        return None
+    """Return the title in the properties; none where they are missing or damaged."""
     title, is_title = "", False
-    for event in xml_events(package.read(META), META, may_have_doctype=True):
-        if event.value == "title" and event.kind != "text":
-            is_title = event.kind == "open"
-        elif is_title and event.kind == "text":
-            title += event.value
+    try:
+        for event in xml_events(package.read(META), META, may_have_doctype=True):
+            if event.value == "title" and event.kind != "text":
+                is_title = event.kind == "open"
+            elif is_title and event.kind == "text":
+                title += event.value
+    except Refused:
+        return None
     return usable_title(title)
 
 

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .failure import Refused
 from .headings import usable_title
 from .xml_events import xml_events
 from .zipguard import Package
@@ -46,14 +47,15 @@ def main_part(package: Package, default: str) -> str:
 
 
 def core_title(package: Package) -> str | None:
-    """Return the title in the document properties, if an author can have meant it."""
-    for found in relationships(package, ROOT):
-        if found.kind == "core-properties" and found.target in package:
-            title, is_title = "", False
-            for event in xml_events(package.read(found.target), found.target):
-                if event.value == "title" and event.kind != "text":
-                    is_title = event.kind == "open"
-                elif is_title and event.kind == "text":
-                    title += event.value
-            return usable_title(title)
-    return None
+    """Return the title in the document properties, if an author can have meant it; none where they are damaged."""
+    path = next((found.target for found in relationships(package, ROOT) if found.kind == "core-properties"), "")
+    title, is_title = "", False
+    try:
+        for event in xml_events(package.read(path), path):
+            if event.value == "title" and event.kind != "text":
+                is_title = event.kind == "open"
+            elif is_title and event.kind == "text":
+                title += event.value
+    except Refused:
+        return None
+    return usable_title(title)

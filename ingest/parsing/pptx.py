@@ -5,6 +5,8 @@ labelled. Nothing embedded is opened. Source: ECMA-376 part 1 through python-ppt
 """
 
 import io
+import posixpath
+import re
 from collections.abc import Iterable, Iterator
 
 from pptx import Presentation
@@ -21,13 +23,27 @@ from .failure import Refused
 from .headings import usable_heading
 from .office import core_title
 from .registry import ReaderInput
-from .zipguard import open_package
+from .zipguard import Package, open_package
 
 __all__ = ["read"]
 
 # A slide begins what a heading of this level would (parsing.md 5).
 SLIDE_LEVEL = 2
 MAX_GROUP_DEPTH = 50
+CONTENT_TYPES = "[Content_Types].xml"
+MAIN_TYPE = re.compile(rb"presentationml\.(?:slideshow|template)\.main\+xml")
+EXTENSION = re.compile(rb"""\bExtension=["']([^"']*)["']""")
+# ECMA-376 part 4: the names in strict files, and the usual ones. Where the rest of a name is the same, its beginning.
+STRICT = b"http://purl.oclc.org/ooxml/"
+STRICT_NAMES = (
+    (
+        STRICT + b"officeDocument/relationships/metadata/",
+        b"http://schemas.openxmlformats.org/package/2006/relationships/metadata/",
+    ),
+    (STRICT + b"officeDocument/relationships", b"http://schemas.openxmlformats.org/officeDocument/2006/relationships"),
+    (STRICT + b"presentationml/main", b"http://schemas.openxmlformats.org/presentationml/2006/main"),
+    (STRICT + b"drawingml/", b"http://schemas.openxmlformats.org/drawingml/2006/"),
+)
 LEFT_OUT = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
 LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 
@@ -39,7 +55,8 @@ def read(task: ReaderInput) -> Document:
     gaps: list[Gap] = []
     not_read: set[str] = set()
     first_title: str | None = None
-    for number, slide in enumerate(Presentation(io.BytesIO(task.content)).slides, 1):
+    content = package.readable(is_needed=lambda name: name.endswith((".xml", ".rels")), mended=dict(_mended(package)))
+    for number, slide in enumerate(Presentation(io.BytesIO(content)).slides, 1):
         is_hidden = slide.element.get("show") in ("0", "false")
         assembly.part("slide", "hidden" if is_hidden else None)
         title = slide.shapes.title
@@ -56,6 +73,37 @@ def read(task: ReaderInput) -> Document:
     if not_read:
         assembly.warn([f"not_read: {', '.join(sorted(not_read))}"])
     return assembly.document(title=core_title(package) or first_title, gaps=gaps)
+
+
+def _mended(package: Package) -> Iterator[tuple[str, bytes]]:
+    """Yield the parts that python-pptx would stop at, as it reads them: (name, content).
+
+    It takes the main part of no slide show or template, no "strict" file, and no part without a content type.
+    """
+    is_strict = any(STRICT in package.read(name) for name in ("_rels/.rels", CONTENT_TYPES) if name in package)
+    for name in package.names:
+        if name in package.broken or not name.endswith((".xml", ".rels")):
+            continue
+        content = package.read(name)
+        mended = content
+        if is_strict:
+            for strict, usual in STRICT_NAMES:
+                mended = mended.replace(strict, usual)
+        if name == CONTENT_TYPES:
+            mended = MAIN_TYPE.sub(rb"presentationml.presentation.main+xml", mended)
+            mended = mended.replace(b"</Types>", _missing_types(package, mended) + b"</Types>")
+        if mended != content:
+            yield name, mended
+
+
+def _missing_types(package: Package, types: bytes) -> bytes:
+    known = {extension.lower() for extension in EXTENSION.findall(types)}
+    found = {posixpath.splitext(name)[1][1:].lower().encode() for name in package.names}
+    return b"".join(
+        b'<Default Extension="%b" ContentType="application/octet-stream"/>' % extension
+        for extension in sorted(found - known)
+        if extension.isalnum()
+    )
 
 
 def _shapes(shapes: Iterable[BaseShape], depth: int = 0) -> Iterator[BaseShape]:

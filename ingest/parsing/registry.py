@@ -32,7 +32,7 @@ __all__ = [
 
 # Versions of our own parts that shape a document. Raise one when its output changes for any input: documents are read
 # again, and those whose text stays equal keep every chunk.
-DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 1, 2, 1
+DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 2, 2, 1
 
 # Limits that a file or its text can be over; all others are those of a worker.
 SIZE_LIMITS = ("file_bytes", "text_file_bytes", "text_chars")
@@ -90,36 +90,42 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("asciidoc", "asciidoc", 1, "text/asciidoc", ("adoc", "asciidoc"), True),
     Format("code", "code", 1, "text/plain", CODE_EXTENSIONS, True),
     Format("csv", "table", 1, "text/csv", ("csv", "tsv", "tab"), True),
-    Format("docm", "docx", 1, "application/vnd.ms-word.document.macroEnabled.12", ("docm", "dotm"), False, DOCX, True),
-    Format("docx", "docx", 1, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
-    Format("eml", "mail", 1, "message/rfc822", ("eml",), False, ("selectolax",)),
-    Format("epub", "epub", 1, "application/epub+zip", ("epub",), False, ("selectolax",), True),
-    Format("html", "html", 1, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
+    Format("docm", "docx", 2, "application/vnd.ms-word.document.macroEnabled.12", ("docm", "dotm"), False, DOCX, True),
+    Format("docx", "docx", 2, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
+    Format("eml", "mail", 2, "message/rfc822", ("eml",), False, ("selectolax",)),
+    Format("epub", "epub", 2, "application/epub+zip", ("epub",), False, ("selectolax",), True),
+    Format("html", "html", 2, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
     Format("ipynb", "notebook", 1, "application/x-ipynb+json", ("ipynb",), True, ("markdown-it-py",)),
     Format("json", "json", 1, "application/json", ("json", "geojson", "webmanifest"), True),
     Format("jsonl", "jsonl", 1, "application/jsonl", ("jsonl", "ndjson"), True),
     Format(
         "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
     ),
-    Format("mbox", "mail", 1, "application/mbox", ("mbox",), False, ("selectolax",)),
-    Format("msg", "msg", 1, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
-    Format("ods", "sheets", 1, "application/vnd.oasis.opendocument.spreadsheet", ("ods",), False, SHEETS),
-    Format("odt", "odt", 1, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
+    Format("mbox", "mail", 2, "application/mbox", ("mbox",), False, ("selectolax",)),
+    Format("msg", "msg", 2, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
+    Format("ods", "sheets", 2, "application/vnd.oasis.opendocument.spreadsheet", ("ods", "ots"), False),
+    Format("odt", "odt", 2, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
     Format("pdf", "pdf", 2, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
     Format(
-        "pptm", "pptx", 1, "application/vnd.ms-powerpoint.presentation.macroEnabled.12", ("pptm", "ppsm"), False, PPTX
+        "pptm",
+        "pptx",
+        2,
+        "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
+        ("pptm", "ppsm", "potm"),
+        False,
+        PPTX,
     ),
-    Format("pptx", "pptx", 1, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx"), False, PPTX),
+    Format("pptx", "pptx", 2, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx", "potx"), False, PPTX),
     Format("python", "code", 1, "text/x-python", ("py", "pyi", "pyw"), True, (), True),
     Format("rst", "rst", 1, "text/x-rst", ("rst", "rest"), True),
-    Format("rtf", "rtf", 1, "application/rtf", ("rtf",), False, ("striprtf",)),
+    Format("rtf", "rtf", 2, "application/rtf", ("rtf",), False, ("striprtf",)),
     Format("text", "text", 1, "text/plain", ("txt", "text", "log"), True),
-    Format("xls", "sheets", 1, "application/vnd.ms-excel", ("xls",), False, SHEETS),
-    Format("xlsb", "sheets", 1, "application/vnd.ms-excel.sheet.binary.macroEnabled.12", ("xlsb",), False, SHEETS),
+    Format("xls", "sheets", 2, "application/vnd.ms-excel", ("xls",), False, SHEETS),
+    Format("xlsb", "sheets", 2, "application/vnd.ms-excel.sheet.binary.macroEnabled.12", ("xlsb",), False, SHEETS),
     Format(
-        "xlsm", "sheets", 1, "application/vnd.ms-excel.sheet.macroEnabled.12", ("xlsm", "xltm"), False, SHEETS, True
+        "xlsm", "sheets", 2, "application/vnd.ms-excel.sheet.macroEnabled.12", ("xlsm", "xltm"), False, SHEETS, True
     ),
-    Format("xlsx", "sheets", 1, f"{OPENXML}.spreadsheetml.sheet", ("xlsx", "xltx"), False, SHEETS, True),
+    Format("xlsx", "sheets", 2, f"{OPENXML}.spreadsheetml.sheet", ("xlsx", "xltx"), False, SHEETS, True),
     Format("xml", "text", 1, "application/xml", ("xml", "xsd", "xsl", "xslt", "rss", "atom", "opml", "plist"), True),
 )
 

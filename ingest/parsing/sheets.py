@@ -1,75 +1,97 @@
 """Spreadsheets: each sheet a heading and a part, each row ``name: value | name: value`` with its cell range.
 
-calamine reads them all; openpyxl, 12 times slower, those workbooks in which one far cell would make calamine allocate
-the whole rectangle. Formulas count with the value that was saved, hidden sheets are read and labelled, macros are never
-opened. Sources: ECMA-376 part 1, [MS-XLS], [MS-XLSB], ODF 1.3, through the two libraries.
+calamine reads those of Excel; openpyxl, 12 times slower, workbooks that calamine refuses, or in which one far cell
+would make it allocate the whole rectangle; ``ods`` those of OpenDocument. Formulas count with the value that was saved,
+hidden sheets are read and labelled, macros are never opened. Sources: ECMA-376 part 1, [MS-XLS], [MS-XLSB], through
+the two libraries.
 """
 
 import datetime
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 import openpyxl  # type: ignore[import-untyped]  # has no annotations
-from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
+from openpyxl.utils.exceptions import InvalidFileException  # type: ignore[import-untyped]
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from .assembly import Assembly
 from .document import Document
 from .failure import Refused
+from .odf import open_odf
+from .ods import ods_sheets
+from .office import main_part
 from .registry import ReaderInput
-from .rows import column_letters, column_names, row_text, used_width
-from .zipguard import open_package
+from .rows import column_names, row_text, used_width
+from .sheet import Row, Sheet, clock_text, number_text
+from .zipguard import Package, open_package
 
 __all__ = ["read"]
 
-ZIPPED = frozenset({"xlsx", "xlsm", "xlsb", "ods"})
+ZIPPED = frozenset({"xlsx", "xlsm", "xlsb"})
 OPENPYXL_READS = frozenset({"xlsx", "xlsm"})
 # A rectangle of this many cells takes calamine about 0.6 GiB of the worker's 2.
 MAX_RECTANGLE = 20_000_000
+# The parts that the libraries look at: not pictures, charts, fonts and macros.
+WORKBOOK_PART = re.compile(r"\[Content_Types\]\.xml|_rels/.*|xl/[^/]+\.(?:xml|bin)|xl/(?:_rels|worksheets)/.*")
 SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
+SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
 REFERENCE_COLUMN = re.compile(rb"""\br=["']([A-Z]{1,3})[0-9]""")
 REFERENCE_ROW = re.compile(rb"""\br=["'][A-Z]{0,3}([0-9]{1,7})["']""")
+# What openpyxl raises for workbooks that it cannot read; ParseError, of its XML, is a SyntaxError.
+OPENPYXL_BROKEN = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OSError,
+    SyntaxError,
+    InvalidFileException,
+)
 NUMBER = re.compile(r"[-+]?[0-9][0-9.,eE+-]*")
-# Excel shows 15 digits of a number and computes with no more.
-DIGITS = ".15g"
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row with something in it: its number and the column of its first cell, both as the sheet counts them."""
-
-    number: int
-    first_column: int
-    cells: Sequence[str]
-
-    @property
-    def range(self) -> str:
-        used = [index for index, cell in enumerate(self.cells) if cell.strip()]
-        first, last = (column_letters(self.first_column + index) for index in (used[0], used[-1]))
-        return f"{first}{self.number}:{last}{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    name: str
-    is_hidden: bool
-    rows: Iterator[_Row]
 
 
 def read(task: ReaderInput) -> Document:
     """Return the document; it has no title, since no cell is sure to be one."""
-    is_sparse = False
-    if task.kind in ZIPPED:
-        package = open_package(task.content, may_have_doctype=task.kind == "ods")
-        if task.kind in OPENPYXL_READS:
-            is_sparse = any(
-                _rectangle(package.read(name)) > MAX_RECTANGLE for name in package.names if SHEET_PART.fullmatch(name)
-            )
-    use_openpyxl = task.kind in OPENPYXL_READS and (is_sparse or task.use_fallback)
+    if task.kind == "ods":
+        return _document(task, ods_sheets(open_odf(task.content)))
+    if task.kind not in ZIPPED:
+        return _document(task, _by_calamine(task.content))
+    package = open_package(task.content)
+    content = package.readable(is_needed=lambda name: WORKBOOK_PART.fullmatch(name) is not None)
+    has_choice = task.kind in OPENPYXL_READS
+    is_sparse = has_choice and any(
+        _rectangle(package.read(name)) > MAX_RECTANGLE for name in package.names if SHEET_PART.fullmatch(name)
+    )
+    if has_choice and (is_sparse or task.use_fallback):
+        return _document(task, _by_openpyxl(content))
+    try:
+        return _document(task, _by_calamine(content))
+    except Refused as refusal:
+        has_second = has_choice and refusal.failure.status == "damaged"
+        document = _second_reading(task, content, package) if has_second else None
+        if document is None:
+            raise
+        return document
+
+
+def _second_reading(task: ReaderInput, content: bytes, package: Package) -> Document | None:
+    """Return what openpyxl finds in a workbook that calamine refused; None unless it finds every sheet and a value."""
+    path = main_part(package, "xl/workbook.xml")
+    try:
+        document = _document(task, _by_openpyxl(content))
+        is_whole = len(document.parts) >= len(SHEET.findall(package.read(path)))
+    except (*OPENPYXL_BROKEN, Refused):
+        return None
+    return document if is_whole and document.blocks else None
+
+
+def _document(task: ReaderInput, sheets: Iterator[Sheet]) -> Document:
     assembly = Assembly(task)
     hidden = []
-    for sheet in _by_openpyxl(task.content) if use_openpyxl else _by_calamine(task.content):
+    for sheet in sheets:
         assembly.part("sheet", sheet.name)
         if sheet.is_hidden:
             hidden.append(sheet.name)
@@ -93,7 +115,7 @@ def _column_number(letters: bytes) -> int:
     return number
 
 
-def _add_sheet(assembly: Assembly, sheet: _Sheet) -> None:
+def _add_sheet(assembly: Assembly, sheet: Sheet) -> None:
     """Add a sheet; nothing of it if it is empty.
 
     Rows of a single cell above the table are paragraphs, as are those of a sheet that has no others. The first other
@@ -102,14 +124,14 @@ def _add_sheet(assembly: Assembly, sheet: _Sheet) -> None:
     """
     names: list[str] | None = None
     names_from = 0
-    waiting: _Row | None = None
+    waiting: Row | None = None
     is_begun = False
     before = 0
     for row in sheet.rows:
         if not before:
             assembly.add("heading", f"{sheet.name} (hidden)" if sheet.is_hidden else sheet.name, 1)
         is_after_gap = row.number > before + 1
-        before = row.number
+        before = row.number + row.repeats - 1
         if waiting is not None:
             if is_begun and not any(NUMBER.fullmatch(cell) for cell in row.cells):
                 _add_row(assembly, waiting, names, names_from)
@@ -119,7 +141,7 @@ def _add_sheet(assembly: Assembly, sheet: _Sheet) -> None:
         elif not is_begun and used_width(row.cells) == 1:
             assembly.add("paragraph", "".join(row.cells).strip(), cells=row.range)
             continue
-        elif (not is_begun or is_after_gap) and column_names(_trimmed(row)) is not None:
+        elif (not is_begun or is_after_gap) and row.repeats == 1 and column_names(_trimmed(row)) is not None:
             waiting = row
             continue
         is_begun = True
@@ -128,50 +150,64 @@ def _add_sheet(assembly: Assembly, sheet: _Sheet) -> None:
         assembly.add("table_row", " | ".join(cell for cell in waiting.cells if cell.strip()), cells=waiting.range)
 
 
-def _add_row(assembly: Assembly, row: _Row, names: Sequence[str] | None, names_from: int) -> None:
+def _add_row(assembly: Assembly, row: Row, names: Sequence[str] | None, names_from: int) -> None:
     aligned = [""] * max(names_from - row.first_column, 0) + list(names or [])
     aligned = aligned[max(row.first_column - names_from, 0) :]
     assembly.add("table_row", row_text(aligned, row.cells, row.first_column), cells=row.range)
 
 
-def _first_used(row: _Row) -> int:
-    return row.first_column + next(index for index, cell in enumerate(row.cells) if cell.strip())
+def _first_used(row: Row) -> int:
+    return row.first_column + row.used[0]
 
 
-def _trimmed(row: _Row) -> Sequence[str]:
+def _trimmed(row: Row) -> Sequence[str]:
     """Return the cells of a row from the first used to the last used one."""
-    used = [index for index, cell in enumerate(row.cells) if cell.strip()]
-    return row.cells[used[0] : used[-1] + 1]
+    first, last = row.used
+    return row.cells[first : last + 1]
 
 
-def _by_calamine(content: bytes) -> Iterator[_Sheet]:
-    try:
+def _by_calamine(content: bytes) -> Iterator[Sheet]:
+    with _refusing():
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
-    except PasswordError as error:
-        raise Refused("needs_password", "an encrypted workbook; save it without a password") from error
     for index, known in enumerate(workbook.sheets_metadata):
         if known.typ is not SheetTypeEnum.WorkSheet:
             continue
-        sheet = workbook.get_sheet_by_index(index)
-        first_row, first_column = sheet.start or (0, 0)
-        values = sheet.to_python(skip_empty_area=True)
+        with _refusing():
+            sheet = workbook.get_sheet_by_index(index)
+            first_row, first_column = sheet.start or (0, 0)
+            values = sheet.to_python(skip_empty_area=True)
         rows = _rows(values, first_row + 1, first_column)
-        yield _Sheet(known.name, known.visible is not SheetVisibleEnum.Visible, rows)
+        yield Sheet(known.name, known.visible is not SheetVisibleEnum.Visible, rows)
 
 
-def _by_openpyxl(content: bytes) -> Iterator[_Sheet]:
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn what calamine raises into a refusal; a panic of it is no ``Exception`` and has no name to import."""
+    try:
+        yield
+    except PasswordError as error:
+        raise Refused("needs_password", "an encrypted workbook; save it without a password") from error
+    except CalamineError as error:
+        raise Refused("damaged", f"a workbook that its library cannot read: {error}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Refused("damaged", f"a workbook at which its library gave up: {error}") from error
+
+
+def _by_openpyxl(content: bytes) -> Iterator[Sheet]:
     workbook = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
     for sheet in workbook.worksheets:
         # The declared dimension may be wrong, or the bomb itself.
         sheet.reset_dimensions()
-        yield _Sheet(sheet.title, sheet.sheet_state != "visible", _rows(sheet.iter_rows(values_only=True), 1, 0))
+        yield Sheet(sheet.title, sheet.sheet_state != "visible", _rows(sheet.iter_rows(values_only=True), 1, 0))
 
 
-def _rows(rows: Sequence[Sequence[object]] | Iterator[Sequence[object]], first: int, column: int) -> Iterator[_Row]:
+def _rows(rows: Sequence[Sequence[object]] | Iterator[Sequence[object]], first: int, column: int) -> Iterator[Row]:
     for number, values in enumerate(rows, first):
         cells = [_text(value) if value is not None and value != "" else "" for value in values]
         if used_width(cells):
-            yield _Row(number, column, cells)
+            yield Row(number, column, cells)
 
 
 def _text(value: object) -> str:
@@ -180,12 +216,14 @@ def _text(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return format(value, DIGITS)
+            return number_text(value)
         case datetime.datetime():
             is_date = value.time() == datetime.time()
             return value.date().isoformat() if is_date else value.isoformat(sep=" ", timespec="seconds")
         case datetime.date():
             return value.isoformat()
+        case datetime.timedelta():
+            return clock_text(value.total_seconds())
         case datetime.time():
             return value.isoformat(timespec="seconds")
         case _:
