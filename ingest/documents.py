@@ -55,7 +55,7 @@ class DocumentStage:
     def read(self, work: Sequence[Work]) -> list[Work]:
         """Read what ``rows`` lacks, handing the chunks of each document on as soon as they are cut.
 
-        Returns the work whose file was no longer the one that was planned, in order.
+        Returns the work whose file was no longer the one that was planned, or could no longer be read, in order.
         """
         todo = {
             item.document_id: item
@@ -70,7 +70,7 @@ class DocumentStage:
             for done, (job, result) in enumerate(pool.results([_job(item) for item in todo.values()]), 1):
                 item = todo[job.document_id]
                 self._failpoints.reach("parse")
-                if isinstance(result, Changed):
+                if isinstance(result, Changed) or _is_unreadable(result):
                     changed.append(item)
                 else:
                     row = self._row(item, result)
@@ -111,6 +111,14 @@ class DocumentStage:
             gaps=tuple((gap.part, gap.reason) for gap in result.gaps),
             chunks=chunks,
         )
+
+
+def _is_unreadable(result: Document | ParseFailure) -> bool:
+    """True where the file could be hashed and not be opened a moment later: the source's trouble, not the content's.
+
+    Another look at the folder tells whether it is gone, a link, or forbidden; till then what is indexed of it stays.
+    """
+    return isinstance(result, ParseFailure) and result.status == "unreadable"
 
 
 def _job(item: Work) -> Job:
