@@ -172,7 +172,7 @@ def test_a_file_that_turns_into_something_else_before_it_is_read_is_looked_at_ag
 
 
 def test_a_file_that_is_away_for_a_moment_keeps_its_passages(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever it is to be read it is not there, and each look finds it: unstable, the old text stays, then it heals."""
+    """Whenever it is to be read it is not there, and each look finds it: unstable, the old text stays, then heals."""
     away = scene.folder / "away.md"
     read = documents.DocumentStage.read
 
