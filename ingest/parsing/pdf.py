@@ -26,6 +26,13 @@ __all__ = ["read"]
 # Glyphs without a character, as the engines show them: a space, so that the words on either side stay apart.
 UNMAPPED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 
+# pypdf refuses more (its limit on entries of a page tree); pdfium believes what the file says of itself.
+MAX_PAGES = 100_000
+# Pages at the end that no engine can open and pypdf does not even count: so many are a count that lies. Fewer are gaps.
+MANY_IMAGINED = 1_000
+# What is printed as a page number is short; longer ones are an attempt on whoever shows them.
+MAX_LABEL_CHARS = 40
+
 
 @dataclass(slots=True)
 class _Pages:
@@ -38,6 +45,7 @@ class _Pages:
     invisible: list[int] = field(default_factory=list)
     by_pypdf: list[int] = field(default_factory=list)
     deceptive: int = 0
+    imagined: int = 0
 
 
 def read(task: ReaderInput) -> Document:
@@ -101,6 +109,8 @@ class _Source:
         if task.use_fallback:
             self._engine = "pypdfium2" if self._engine == "pypdf" else "pypdf"
         self.file: PdfFile = self._open()
+        if len(self.file) > MAX_PAGES:
+            self.file = self._counted_by_pypdf()
 
     def close(self) -> None:
         """Close what is open."""
@@ -116,7 +126,36 @@ class _Source:
             chars += len(pages.texts[-1])
             if chars > self._task.limits.text_chars:
                 raise Refused("too_large", f"over {self._task.limits.text_chars} characters of text")
+        self._drop_imagined(pages)
         return pages
+
+    def _counted_by_pypdf(self) -> PypdfFile:
+        """Return the file with the pages that it has, where it has no more than it may: pdfium only repeats a claim."""
+        claimed = len(self.file)
+        self.file.close()
+        too_many = Refused("too_large", f"{claimed} pages, over {MAX_PAGES}; split it")
+        if self._engine != "auto":
+            raise too_many
+        try:
+            file = self._as_pypdf()
+        except Refused:
+            raise too_many from None
+        if len(file) > MAX_PAGES:
+            raise too_many
+        return file
+
+    def _drop_imagined(self, pages: _Pages) -> None:
+        """Take away the pages that there are only by the count that the file gives."""
+        if self._pypdf is None or self._pypdf is self.file:
+            return
+        last, unread = len(pages.texts), {gap.part for gap in pages.gaps if gap.reason == "unread"}
+        while last > len(self._pypdf) and last in unread:
+            last -= 1
+        imagined = len(pages.texts) - last
+        if imagined >= MANY_IMAGINED:
+            pages.imagined = imagined
+            pages.gaps = [gap for gap in pages.gaps if gap.part <= last]
+            del pages.texts[last:], pages.labels[last:]
 
     def _open(self) -> PdfFile:
         if self._engine == "pypdf":
@@ -174,9 +213,9 @@ class _Source:
             pages.suspect.append(number)
         if text and page is not None and page.is_invisible:
             pages.invisible.append(number)
-        label = collapse(normalise(page.label)[0]) if page is not None and page.label else None
+        label = collapse(normalise(page.label[: 2 * MAX_LABEL_CHARS])[0]) if page is not None and page.label else None
         pages.texts.append(text)
-        pages.labels.append(None if label == str(number) else label or None)
+        pages.labels.append(label if label and label != str(number) and len(label) <= MAX_LABEL_CHARS else None)
 
     def _other(self, index: int) -> PageText | None:
         try:
@@ -229,6 +268,8 @@ def _assemble(
 def _warnings(pages: _Pages, *, use_fallback: bool) -> Iterator[str]:
     if use_fallback:
         yield "read_again: the first engine did not survive this file, the other one read it"
+    if pages.imagined:
+        yield f"page_count: the file claims {len(pages.texts) + pages.imagined} pages and has {len(pages.texts)}"
     if pages.by_pypdf:
         yield f"read_again: pages read by pypdf: {_numbers(pages.by_pypdf)}"
     if pages.suspect:
