@@ -28,7 +28,7 @@ class Outline:
         self._clipped: dict[tuple[str, int], tuple[str, int]] = {}
         self._title = " ".join((document.title or "").split())
         # Per heading: where it starts, its name, the names above it with its own as the last, and whether it directly
-        # follows another one.
+        # follows another one: such headings are a *run*.
         self._starts: list[int] = []
         self._names: list[str] = []
         self._paths: list[tuple[str, ...]] = []
@@ -40,6 +40,10 @@ class Outline:
         for region in regions:
             self._read_headings(document.text, region, above)
             self._read_tables(document.text, region)
+        # Per heading: the end of its run. By the end of a run and a name: where in it a heading of that name stands
+        # last. A run may be all of a hostile document, so that nothing may go through it once a passage.
+        self._run_ends = _run_ends(self._follows)
+        self._last = {key: index for index, key in enumerate(zip(self._run_ends, self._names, strict=True))}
 
     def path(self, offset: int) -> tuple[str, ...]:
         """Return the heading path of a passage that begins at ``offset``, outermost first, at most six.
@@ -56,14 +60,14 @@ class Outline:
         ``line_tokens``. What the passage itself begins with is left out, and a heading that repeats the title.
         """
         first, stop = self._begun(offset)
-        own = set(self._names[first:stop])
         # Of several headings that the passage begins with, the first tells what stands above.
-        above = self._paths[first if own else stop - 1] if stop else ()
+        above = self._paths[min(first, stop - 1)] if stop else ()
         block = bisect_right(self._blocks, offset) - 1
         header = self._headers[block] if block >= 0 else None
         names = [*above, header] if header else above
-        headings = [name for name in names if name != self._title and name not in own][-CONTEXT_HEADINGS:]
-        title = [] if self._title in own else [self._title]
+        headings = [name for name in names if name != self._title and not self._is_own(name, first, stop)]
+        headings = headings[-CONTEXT_HEADINGS:]
+        title = [] if self._is_own(self._title, first, stop) else [self._title]
         lines = [self._clip(line, line_tokens) for line in [*title, *headings] if line]
         return "\n".join(line for line, _ in lines if line), sum(tokens for _, tokens in lines)
 
@@ -72,10 +76,11 @@ class Outline:
         stop = bisect_right(self._starts, offset)
         if not stop or self._starts[stop - 1] != offset:
             return stop, stop
-        first = stop - 1
-        while stop < len(self._starts) and self._follows[stop]:
-            stop += 1
-        return first, stop
+        return stop - 1, self._run_ends[stop - 1]
+
+    def _is_own(self, name: str, first: int, stop: int) -> bool:
+        """Whether ``name`` is among the headings ``first`` to ``stop - 1``, where ``stop`` ends their run."""
+        return first < stop and self._last.get((stop, name), -1) >= first
 
     def _read_headings(self, text: str, region: Region, above: list[tuple[int, str]]) -> None:
         previous: Block | None = None
@@ -107,3 +112,14 @@ class Outline:
         if known is None:
             known = self._clipped[line, tokens] = clip(line, tokens, self._tokenizer)
         return known
+
+
+def _run_ends(follows: Sequence[bool]) -> list[int]:
+    """Return, for every heading, the index behind the last of its run."""
+    ends = [0] * len(follows)
+    end = len(follows)
+    for index in range(len(follows) - 1, -1, -1):
+        ends[index] = end
+        if not follows[index]:
+            end = index
+    return ends
