@@ -17,6 +17,9 @@ from .registry import FORMATS, Format, ReaderInput, parse_fingerprint
 
 __all__ = ["check_document", "read_document"]
 
+# Raised where a library did not foresee what it met; their messages are names and no sentences.
+UNSAID = (LookupError, AttributeError, TypeError, AssertionError, NameError, ArithmeticError, StopIteration)
+
 
 def read_document(
     content: bytes,
@@ -55,10 +58,21 @@ def read_document(
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  # one source in the worker pool: the boundary of conventions 13
-        return ParseFailure("damaged", shorten(f"{kind} reader: {type(error).__name__}: {error}"), read_as)
+        return ParseFailure("damaged", _stopped(read_as or kind, error), read_as)
     if not _has_text(document):
         return ParseFailure("empty", "nothing with a letter or digit", read_as)
     return document
+
+
+def _stopped(kind: str, error: Exception) -> str:
+    """Return a sentence about a reader that raised: for a person, with what somebody who mends it needs."""
+    said = str(error).strip()
+    if isinstance(error, RecursionError):
+        return f"nested too deep for the {kind} reader"
+    if isinstance(error, UNSAID) or not said:
+        name = type(error).__name__
+        return shorten(f"the {kind} reader stopped at something that it does not expect ({name}: {said})")
+    return shorten(f"the {kind} reader stopped: {said}")
 
 
 def check_document(document: Document) -> None:

@@ -120,16 +120,33 @@ def stub(read: object) -> Mapping[str, Format]:
     return {"text": Stub("text", "stub", 1, "text/plain", ("txt",), True)}
 
 
-def test_whatever_a_library_raises_is_damage_of_this_one_file() -> None:
-    """The reason names the reader and what it said, on one line of bounded length."""
+UNEXPECTED = "the text reader stopped at something that it does not expect"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("page 3 is\n torn"), "the text reader stopped: page 3 is torn"),
+        (OSError(), "the text reader stopped at something that it does not expect (OSError: )"),
+        (KeyError("word/\x00x.xml"), "the text reader stopped at something that it does not expect (KeyError: "),
+        (
+            IndexError("pop from empty list"),
+            "the text reader stopped at something that it does not expect (IndexError: ",
+        ),
+        (RecursionError("maximum depth"), "nested too deep for the text reader"),
+        (RuntimeError("x" * 500), "the text reader stopped: xxx"),
+    ],
+)
+def test_whatever_a_library_raises_is_damage_of_this_one_file(error: Exception, reason: str) -> None:
+    """The reason names the reader and what it said, as a sentence on one line of bounded length."""
 
     def read(task: ReaderInput) -> Document:
-        raise KeyError("word/\x00document.xml " + "x" * 500)
+        raise error
 
     found = read_document(b"x", "text", formats=stub(read))
     assert isinstance(found, ParseFailure)
     assert found.status == "damaged"
-    assert found.reason.startswith("text reader: KeyError: ")
+    assert found.reason.startswith(reason)
     assert found.reason.isprintable()
     assert len(found.reason) <= 200
 
