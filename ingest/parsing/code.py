@@ -99,7 +99,9 @@ def _python(text: str, line_count: int) -> list[_Definition] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # MemoryError is what the parser says when its own stack overflows, as in a chain of 100,000 ``elif``. Where
+        # memory is really short, what comes next raises it again.
         return None
     found: list[_Definition] = []
     waiting: list[tuple[ast.AST, int]] = [(tree, 0)]

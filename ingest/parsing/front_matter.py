@@ -42,7 +42,8 @@ def find_front_matter(text: str) -> FrontMatter | None:
     if match := TOML.match(head):
         try:
             title = tomllib.loads(match["data"]).get("title")
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (ValueError, RecursionError):
+            # Not only TOMLDecodeError: a number of more digits than ``int`` takes raises its parent.
             return None
         return FrontMatter(match.end(), _clean(title if isinstance(title, str) else ""))
     return None

@@ -14,6 +14,8 @@ __all__ = ["MAX_DEPTH", "Pairs", "children", "lines_of", "parse", "path_text"]
 
 # Far beyond what people nest, far below what the parser's recursion takes.
 MAX_DEPTH = 200
+# Four times the longest text of a document: a key of a MiB before each of a thousand values is no document.
+MAX_PATHS_CHARS = 256 << 20
 BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 SIMPLE_KEY = re.compile(r"[\w$@-]+")
 
@@ -34,7 +36,12 @@ def parse(text: str) -> object:
 
 
 def children(path: str, value: object) -> Iterator[tuple[str, object, str | None]]:
-    """Yield (path, value, key) of what an object or array holds; items of an array have no key."""
+    """Yield (path, value, key) of what an object or array holds; items of an array have no key.
+
+    Raises ``Refused`` (``too_large``) where their paths alone would fill the memory of a worker.
+    """
+    if isinstance(value, list) and len(path) * len(value) > MAX_PATHS_CHARS:
+        raise Refused("too_large", f"{len(value)} values under keys of {len(path)} characters")
     if isinstance(value, Pairs):
         for key, child in value:
             if SIMPLE_KEY.fullmatch(key):

@@ -7,6 +7,7 @@ nothing but an HTML comment, which no reader of the page sees.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -52,7 +53,9 @@ def read(task: ReaderInput) -> Document:
     )
 
 
+@cache
 def _parser() -> MarkdownIt:
+    """Return the parser, made once: a notebook may have a hundred thousand cells. It keeps nothing of what it read."""
     parser = MarkdownIt("commonmark").enable("table")
     # Link definitions leave no token; as paragraphs they stay part of what is read.
     parser.block.ruler.disable("reference")

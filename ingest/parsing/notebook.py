@@ -19,6 +19,8 @@ from .registry import ReaderInput
 __all__ = ["read"]
 
 MAX_OUTPUT_LINES = 20
+# Numbers are read as strings.
+HEADING_LEVELS = frozenset("123456")
 
 
 def read(task: ReaderInput) -> Document:
@@ -42,7 +44,7 @@ def read(task: ReaderInput) -> Document:
                 assembly.embed(text, list(markdown_blocks(text)), deceptive=deceptive)
             case "heading":
                 level = cell.get("level")
-                assembly.add("heading", source, int(level) if isinstance(level, str) and level.isdecimal() else 1)
+                assembly.add("heading", source, int(level) if isinstance(level, str) and level in HEADING_LEVELS else 1)
             case "code":
                 assembly.add("code", source)
                 for output in _outputs(cell):

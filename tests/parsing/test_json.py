@@ -84,6 +84,14 @@ def test_deep_nesting_is_damage_and_no_recursion_error() -> None:
     assert read(json.dumps(["[" * 1000 + '"'])).text.startswith("[0]: [[[")
 
 
+def test_a_huge_key_before_many_values_is_no_document() -> None:
+    """A MiB before each of a thousand values would be a text of a GiB; below the bound the key is shown as it is."""
+    key = "k" * (1 << 20)
+    found = read_document(json.dumps({key: [1] * 1000}).encode(), "json")
+    assert found == ParseFailure("too_large", "1000 values under keys of 1048576 characters")
+    assert read({key: 5}).text == f"{key}: 5"
+
+
 def test_bad_lines_are_named_and_the_rest_is_kept() -> None:
     """One broken record never costs the others."""
     found = read('{"a": 1}\n\n{"a": }\n{"b": {"c": [2]}}\n', "jsonl")
@@ -123,6 +131,27 @@ def test_old_notebooks_and_long_outputs() -> None:
     assert [block.level for block in found.blocks] == [2, 0, 0]
     assert found.text.endswith("step 19")
     assert found.warnings == ("outputs_cut: of 1 outputs only the first 20 lines are read",)
+
+
+ODD_CELLS = [
+    1, None, "x", [], {}, {"cell_type": 5, "source": 7}, {"cell_type": "code", "source": {"a": 1}, "outputs": None},
+    {"cell_type": "code", "outputs": [None, 1, {"output_type": []}, {"output_type": "stream", "text": 5}]},
+    {"cell_type": "code", "outputs": [{"output_type": "display_data", "data": [1]}]},
+    {"cell_type": "code", "outputs": [{"output_type": "execute_result", "data": {"text/plain": {"a": 1}}}]},
+    {"cell_type": "code", "outputs": [{"output_type": "error", "ename": 1, "evalue": None}]},
+    {"cell_type": "heading", "level": 0, "source": "Deep"}, {"cell_type": "heading", "level": 2.5, "source": []},
+    {"cell_type": "markdown", "source": [["x"], 1, "kept words"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metadata", [None, [], {"title": ["x", 1]}, {"title": {}}])
+def test_a_notebook_of_wrong_types_gives_what_it_says_in_words(metadata: object) -> None:
+    """Nothing in it can be relied on, and numbers are words; a heading has a level that headings have."""
+    notebook = {"nbformat": "4", "metadata": metadata, "cells": ODD_CELLS, "worksheets": [1, {"cells": 5}]}
+    text = json.dumps(notebook).replace('"level": 0', f'"level": {"9" * 5000}')
+    found = read(text, "ipynb")
+    assert [text for _, text in pieces(found)] == ["7", "5", "1:", "Deep", "1kept words"]
+    assert [block.level for block in found.blocks if block.kind == "heading"] == [1]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "words"])

@@ -118,6 +118,12 @@ def test_a_rule_at_the_top_is_not_front_matter(text: str) -> None:
     assert "front_matter" not in [kind for kind, _ in blocks(text + "x")]
 
 
+def test_front_matter_with_an_endless_number_is_text() -> None:
+    """TOML allows it and Python refuses it: not as damage of the whole page."""
+    found = parsed(f"+++\nn = {'9' * 5000}\n+++\n\n# Words\n")
+    assert [block.kind for block in found.blocks] == ["paragraph", "heading"]
+
+
 def test_front_matter_alone_is_an_empty_document() -> None:
     """There is nothing to find in it."""
     found = read_document(b"---\ntitle: x\n---\n", "markdown")

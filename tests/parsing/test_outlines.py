@@ -167,6 +167,12 @@ def test_python_that_does_not_parse_still_has_an_outline(broken: str) -> None:
     assert outline(read(PYTHON + broken, "python"))[0] == (2, "class Pump")
 
 
+def test_python_that_its_own_parser_has_no_room_for_has_an_outline_too() -> None:
+    """A hundred thousand ``elif`` overflow the stack of the parser, which says that memory is short."""
+    found = read("def f():\n    if a:\n        b()\n" + "    elif a:\n        b()\n" * 100_000, "python")
+    assert outline(found) == [(2, "def f")]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
