@@ -50,12 +50,13 @@ class Assembly:
         *,
         cells: str | None = None,
         lines: tuple[int, int] | None = None,
+        is_header: bool = False,
     ) -> bool:
         """Add a block; False, and nothing added, where ``text`` is blank.
 
         A heading that cannot be one is a paragraph. ``cells`` is the range of a table row, ``lines`` the first and last
-        line of the file that it comes from; a reader gives them for all blocks or for none. Raises ``Refused`` once the
-        document is longer than the limit.
+        line of the file that it comes from; a reader gives them for all blocks or for none. ``is_header``: a table row
+        that names the columns of those below it. Raises ``Refused`` once the document is longer than the limit.
         """
         text, deceptive = normalise(text)
         self._deceptive += deceptive
@@ -65,6 +66,8 @@ class Assembly:
             kind, text = ("heading", heading) if heading else ("paragraph", text)
         if not text.strip():
             return False
+        if is_header:
+            heading = usable_heading(text)
         start = self._append(text, kind)
         self._blocks.append(Block(kind, start, self._length, level, heading, cells))
         if lines is not None:

@@ -18,19 +18,21 @@ from tests.harness import REPOSITORY, Ended, IndexUnderTest
 CASES = REPOSITORY / "tests" / "files" / "parsing" / "cases"
 PASSWORD = "otter-4711-harbour"
 # A library of the name of a real one, whose reading of any file ends the process.
-CRASHES = "import os\n\n\ndef rtf_to_text(*args, **kwargs):\n    os.abort()\n"
-READS = "def rtf_to_text(*args, **kwargs):\n    return 'The mended library reads of a heron.'\n"
-METADATA = "Metadata-Version: 2.1\nName: striprtf\nVersion: {version}\n"
+CRASHES = "import os\n\n\ndef convert_to_html(*args, **kwargs):\n    os.abort()\n"
+READS = (
+    "import types\n\n\ndef convert_to_html(*args, **kwargs):\n"
+    "    return types.SimpleNamespace(value='<p>The mended library reads of a heron.</p>')\n"
+)
+METADATA = "Metadata-Version: 2.1\nName: mammoth\nVersion: {version}\n"
 
 
 def library(folder: Path, source: str, version: str) -> Path:
-    """Make a library ``striprtf``, to stand before the installed one."""
-    package = folder / "striprtf"
+    """Make a library ``mammoth``, to stand before the installed one."""
+    package = folder / "mammoth"
     shutil.rmtree(folder, ignore_errors=True)
     package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "striprtf.py").write_text(source, encoding="utf-8")
-    info = folder / f"striprtf-{version}.dist-info"
+    (package / "__init__.py").write_text(source, encoding="utf-8")
+    info = folder / f"mammoth-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(METADATA.format(version=version), encoding="utf-8")
     return folder
@@ -49,7 +51,7 @@ class Broken:
         self._locked("locked.txt", "The misnamed page tells of an otter.")
         shutil.copy(CASES / "pdf-no-text-layer" / "scan.pdf", self.docs / "scan.pdf")
         shutil.copy(CASES / "pdf-damaged" / "truncated.pdf", self.docs / "torn.pdf")
-        (self.docs / "letter.rtf").write_bytes(b"{\\rtf1 The letter of a heron.}")
+        shutil.copy(CASES / "docx-tracked-changes" / "contract.docx", self.docs / "letter.docx")
         (self.docs / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
         (self.docs / "long.md").write_text("A sentence among many others of its kind. " * 60, encoding="utf-8")
 
@@ -104,7 +106,7 @@ def test_every_failure_has_the_status_of_its_cause(first: tuple[Broken, Ended]) 
         "locked.txt": "needs_password",
         "scan.pdf": "needs_ocr",
         "torn.pdf": "damaged",
-        "letter.rtf": "quarantined",
+        "letter.docx": "quarantined",
         "photo.png": "unsupported",
         "long.md": "too_large",
     }
@@ -129,7 +131,7 @@ def test_a_second_run_parses_none_of_them(broken: Broken) -> None:
         ({"GROUNDED_PDF_PASSWORDS": "wrong\nwrong too"}, ["locked.pdf", "locked.txt"]),
         ({"GROUNDED_MAX_DOCUMENT_CHARS": "2001"}, ["long.md"]),
         ({"GROUNDED_MAX_FILE_BYTES": "200000000"}, ["long.md"]),
-        ({"GROUNDED_PDF_ENGINE": "pypdf"}, ["letter.rtf", "locked.pdf", "locked.txt", "scan.pdf", "torn.pdf"]),
+        ({"GROUNDED_PDF_ENGINE": "pypdf"}, ["letter.docx", "locked.pdf", "locked.txt", "scan.pdf", "torn.pdf"]),
         ({"GROUNDED_GUARD_SOURCES": "7", "GROUNDED_WORKERS": "1"}, []),
     ],
 )
@@ -173,10 +175,10 @@ def test_a_raised_limit_lets_the_one_file_in(broken: Broken) -> None:
 
 def test_a_quarantined_file_is_tried_on_request_and_nothing_else_is(broken: Broken) -> None:
     """Its reader kills the worker twice more, and the reason is told again."""
-    assert broken.tried("--retry-quarantined") == ["letter.rtf"]
+    assert broken.tried("--retry-quarantined") == ["letter.docx"]
     ended = broken.run("--retry-quarantined", GROUNDED_FAILPOINT="parse:2")
     assert ended.exit_code == 3, "a second document was parsed"
-    (failure,) = [failure for failure in ended.json["failures"] if failure["source"] == "letter.rtf"]
+    (failure,) = [failure for failure in ended.json["failures"] if failure["source"] == "letter.docx"]
     assert (failure["status"], failure["reason"]) == ("quarantined", "its reader was ended by SIGABRT, twice")
 
 
@@ -185,5 +187,5 @@ def test_a_new_version_of_a_library_tries_what_the_old_one_could_not(broken: Bro
     library(broken.libraries, READS, "2")
     ended = broken.run(GROUNDED_FAILPOINT="parse:2")
     assert ended.exit_code == 3, "a second document was parsed"
-    assert "letter.rtf" not in {failure["source"] for failure in ended.json["failures"]}
+    assert "letter.docx" not in {failure["source"] for failure in ended.json["failures"]}
     assert "reads of a heron" in broken.index.export()

@@ -178,9 +178,9 @@ def test_a_chapter_that_does_not_unpack_is_a_gap() -> None:
 
 
 def test_rich_text_is_its_paragraphs() -> None:
-    """In the code page that it names; properties and unknown groups are no text."""
+    """In the code page that it names, rows of tables among them; properties and unknown groups are no text."""
     found = read(FILES["rtf"], "rtf")
-    assert [text for _, text in pieces(found)] == ["Привет", "Second — line", "a|b|"]
+    assert [text for _, text in pieces(found)] == ["Привет", "Second — line", "| a | b |"]
 
 
 def test_a_message_is_subject_headers_body_and_inner_messages() -> None:

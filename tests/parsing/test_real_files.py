@@ -393,3 +393,68 @@ def test_a_mailbox_may_begin_with_blank_lines_and_have_old_line_ends(start: byte
 def test_a_mailbox_without_a_message_says_so() -> None:
     """The reason is that of the format, not that of a loop."""
     assert refused(b"words\nwithout any message\n", "mbox").reason == "no message in it begins with a From line"
+
+
+def rich(body: str, head: str = "") -> bytes:
+    """Return a rich text."""
+    return f"{{\\rtf1\\ansi\\ansicpg1252{head} {body}}}".encode("latin-1")
+
+
+def test_rich_text_is_decoded_by_the_character_set_of_its_font() -> None:
+    """The file says Western, the font Cyrillic or Japanese, as Word writes it; bytes of one character stay together."""
+    head = (
+        r"{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset204 Arial CYR;}{\f2\fcharset128 Mincho;}{\f3\fcharset2 Symbol;}}"
+    )
+    body = r"\f0 caf\'e9 \f1\'cf\'f0\'e8\'e2\'e5\'f2\f2\'93\'fa{\f3\'b7}\f0\u8364 ?\'80\u-10179?\u-8704?\par"
+    found = read(rich(body, head), "rtf")
+    assert found.text == "café Привет日•€€\U0001f600"
+    assert not found.warnings
+
+
+def test_rich_text_keeps_what_a_person_sees_of_it() -> None:
+    """Results of fields, text boxes, list numbers, notes; no instructions, pictures, deleted or header text."""
+    body = (
+        r"{\stylesheet{\s1\outlinelevel0 heading 1;}}{\info{\title Dues of 2024}{\author hidden}}{\header hidden\par}"
+        r"\pard\plain\s1 Dues\par\pard\plain see {\field{\*\fldinst HYPERLINK hidden}{\fldrslt \*\cs1 the list}}"
+        r"{\footnote\pard a note}{\deleted hidden}{\pict 00ff}{\*\unknown hidden}\bin3 }}}\par"
+        r"{\listtext\pard\plain 1.\tab}First\par\pard\ilvl1{\listtext a.\tab}Inner\par\pard"
+        r"{\shp{\*\shpinst{\sp{\sn hidden}{\sv 1}}{\shptxt\pard boxed\par}}{\shprslt hidden}}"
+        "line\\\nbroken \\line here\\par"
+    )
+    found = read(rich(body), "rtf")
+    assert pieces(found) == [
+        ("heading", "Dues"),
+        ("paragraph", "see the list"),
+        ("footnote", "a note"),
+        ("list_item", "1. First"),
+        ("list_item", "  a. Inner"),
+        ("paragraph", "boxed"),
+        ("paragraph", "line"),
+        ("paragraph", "broken \nhere"),
+    ]
+    assert found.title == "Dues of 2024"
+
+
+def test_rows_of_rich_text_are_rows_and_a_header_names_its_columns() -> None:
+    """Paragraphs in a cell are one cell; a row that never ends is one all the same."""
+    body = (
+        r"\trowd\trhdr\pard\intbl Berth\cell Fee\cell\row\trowd\pard\intbl north\par quay\cell 12\cell\row"
+        r"\pard after\par\trowd\pard\intbl torn\cell"
+    )
+    found = read(rich(body), "rtf")
+    assert pieces(found) == [
+        ("table_row", "| Berth | Fee |"),
+        ("table_row", "| north quay | 12 |"),
+        ("paragraph", "after"),
+        ("table_row", "| torn |"),
+    ]
+    assert [block.heading for block in found.blocks] == ["| Berth | Fee |", None, None, None]
+
+
+@pytest.mark.parametrize(
+    "piece", [b"{", b"}", b"\\", b"\\*", b"\\u1 ", b"\\'", b"\\cell ", b"\\bin999999999 ", b"{\\v{"]
+)
+def test_rich_text_of_one_thing_repeated_ends(piece: bytes) -> None:
+    """No pattern of it is quadratic, no group recursion."""
+    found = read_document(b"{\\rtf1 word" + piece * 50_000, "rtf")
+    assert isinstance(found, Document | ParseFailure)
