@@ -207,9 +207,6 @@ class WorkerPool:
             return f"needed more than {self._limits.address_space_bytes // MIB} MiB of memory"
         if code == -signal.SIGXCPU:
             return f"used more than {self._limits.cpu_budget_s(job.kind, job.size_bytes)} s of CPU"
-        if code == -signal.SIGABRT:
-            # What C++ and Rust do when an allocation fails; a broken invariant of theirs looks the same from here.
-            return f"aborted, as it does where {self._limits.address_space_bytes // MIB} MiB of memory are not enough"
         if code < 0:
             return f"was ended by {signal.Signals(-code).name}"
         return f"ended with code {code}"
