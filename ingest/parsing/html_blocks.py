@@ -1,8 +1,8 @@
 """From the events of a page to its text and blocks.
 
 Blank runs collapse, ``br`` is a line break, ``pre`` stands as it is. List items have their marker and are indented by
-depth; a row of a table is ``| a | b |``, with tables in a cell flattened into it. A table that only lays out the page
-(one cell a row, or headings or code inside) is read as the paragraphs it holds.
+depth; a row of a table is ``| a | b |``, with tables in a cell flattened into it, and one of header cells names the
+columns. A table that only lays out the page (one cell a row, or headings or code inside) is the paragraphs it holds.
 """
 
 import re
@@ -110,6 +110,7 @@ class _Renderer:
         # Depth of data tables; the cells of the row at hand; whether rows of this table came before.
         self._tables = 0
         self._row: list[str] = []
+        self._is_header_row = True
         self._is_next_row = False
         # The text of a definition's term waits for what defines it.
         self._has_term = False
@@ -244,6 +245,7 @@ class _Renderer:
             text = self._cell()
             if not is_open:
                 self._row.append(text)
+                self._is_header_row &= name == "th"
         elif name in BREAKS or name in CONTAINERS:
             self._inline.append(" ")
 
@@ -256,12 +258,14 @@ class _Renderer:
         # Text between the cells is moved out by browsers; where it was not, it is a cell of its own.
         stray = self._cell()
         row = self._row + ([stray] if stray else [])
-        self._row = []
+        is_header = self._is_header_row and not stray
+        self._row, self._is_header_row = [], True
         if any(row):
-            self._emit("table_row", "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|")
+            text = "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|"
+            self._emit("table_row", text, is_header=is_header)
             self._is_next_row = True
 
-    def _emit(self, kind: BlockKind, text: str, level: int = 0) -> None:
+    def _emit(self, kind: BlockKind, text: str, level: int = 0, *, is_header: bool = False) -> None:
         text, deceptive = normalise(text)
         self._deceptive += deceptive
         if not text.strip():
@@ -272,7 +276,8 @@ class _Renderer:
             self._append("\n" if close else "\n\n")
         start = self._length
         self._append(text)
-        heading = usable_heading(text) if kind == "heading" else None
+        # A row of header cells names the columns of the rows below it (``chunking.tables``).
+        heading = usable_heading(text) if kind == "heading" or is_header else None
         self._blocks.append(Block(kind, start, self._length, level, heading))
 
     def _append(self, text: str) -> None:

@@ -88,6 +88,7 @@ class _Writer:
         self._tables = 0
         self._cells: list[str] = []
         self._cell: list[str] = []
+        self._is_header = False
         self._note = 0
         self._notes: list[str] = []
 
@@ -130,6 +131,8 @@ class _Writer:
                 if not self._tables:
                     self._assembly.apart()
                 self._tables += 1
+            case "table-header-rows" if self._tables == 1:
+                self._is_header = True
             case _:
                 return
 
@@ -145,13 +148,15 @@ class _Writer:
                 self._lists -= 1
             case "table":
                 self._tables -= 1
+            case "table-header-rows":
+                self._is_header = False
             case "table-cell" if self._tables == 1:
                 self._cells.append(collapse(" ".join(self._cell)))
                 self._cell = []
             case "table-row" if self._tables == 1:
                 if any(self._cells):
                     row = "|".join(f" {cell} " if cell else " " for cell in self._cells)
-                    self._assembly.add("table_row", f"|{row}|")
+                    self._assembly.add("table_row", f"|{row}|", is_header=self._is_header)
                 self._cells = []
                 self._flush_notes()
             case _:

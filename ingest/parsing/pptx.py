@@ -125,13 +125,12 @@ def _add(assembly: Assembly, shape: BaseShape, not_read: set[str]) -> bool:
             not_read.add("charts" if shape.has_chart else "SmartArt and embedded files")
             return False
         has_text = False
-        for row in shape.table.rows:
+        for number, row in enumerate(shape.table.rows):
             # Of merged cells only the first holds text.
             cells = [" ".join(cell.text_frame.text.split()) for cell in row.cells if not cell.is_spanned]
             if any(cells):
-                has_text |= assembly.add(
-                    "table_row", "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
-                )
+                text = "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+                has_text |= assembly.add("table_row", text, is_header=not number and shape.table.first_row)
         return has_text
     frame = getattr(shape, "text_frame", None)
     if not isinstance(frame, TextFrame):

@@ -458,3 +458,46 @@ def test_rich_text_of_one_thing_repeated_ends(piece: bytes) -> None:
     """No pattern of it is quadratic, no group recursion."""
     found = read_document(b"{\\rtf1 word" + piece * 50_000, "rtf")
     assert isinstance(found, Document | ParseFailure)
+
+
+HEADER_ROWS = {
+    "html": b"<table><thead><tr><th>Berth<th>Fee</thead><tr><th>north<td>12</table>",
+    "docx": word(
+        "<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr>"
+        + "".join(f"<w:tc><w:p>{text_run(text)}</w:p></w:tc>" for text in ("Berth", "Fee"))
+        + "</w:tr><w:tr>"
+        + "".join(f"<w:tc><w:p>{text_run(text)}</w:p></w:tc>" for text in ("north", "12"))
+        + "</w:tr></w:tbl>"
+    ),
+    "odt": zipped(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": f'<o:document-content xmlns:o="{ODF}:office:1.0" xmlns:table="{ODF}:table:1.0"'
+            f' xmlns:text="{ODF}:text:1.0"><o:body><o:text><table:table><table:table-header-rows>'
+            f"{row(cell('Berth'), cell('Fee'))}</table:table-header-rows>{row(cell('north'), cell('12'))}"
+            "</table:table></o:text></o:body></o:document-content>",
+        }
+    ),
+    "rtf": rich(r"\trowd\trhdr\intbl Berth\cell Fee\cell\row\trowd\intbl north\cell 12\cell\row"),
+}
+
+
+def table_slide() -> bytes:
+    """Return a presentation of one table, whose first row is its header."""
+    show = Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    table = slide.shapes.add_table(2, 2, 0, 0, 100, 100).table
+    for index, text in enumerate(("Berth", "Fee", "north", "12")):
+        table.cell(index // 2, index % 2).text_frame.text = text
+    stream = io.BytesIO()
+    show.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["docx", "html", "odt", "pptx", "rtf"])
+def test_a_header_row_names_the_columns_of_its_table(kind: str) -> None:
+    """Where a format marks it: chunks of later rows then stand under it, as under a heading."""
+    found = read(table_slide() if kind == "pptx" else HEADER_ROWS[kind], kind)
+    rows = [block for block in found.blocks if block.kind == "table_row"]
+    assert [found.text[block.start : block.end] for block in rows] == ["| Berth | Fee |", "| north | 12 |"]
+    assert [block.heading for block in rows] == ["| Berth | Fee |", None]
