@@ -36,12 +36,14 @@ class LastLook(NamedTuple):
 
 
 class IndexStatus:
-    """One reading of an index; holds the catalog open until it is closed. Raises as ``Catalog.open_read_only``."""
+    """One state of an index, held until the block ends. Raises as ``Catalog.open_read_only``."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._layout = IndexLayout(settings.home)
         self._catalog = Catalog.open_read_only(self._layout.catalog) if self._layout.catalog.exists() else None
+        if self._catalog is not None:
+            self._catalog.connection.execute("BEGIN")  # one state for all that is asked, whatever a run publishes
         self.last_look = LastLook((), ()) if self._catalog is None else _last_look(self._catalog)
 
     def __enter__(self) -> Self:

@@ -19,10 +19,10 @@ OTHERWISE = "when the file or its reader changes"
 RETRY: Mapping[str, str] = {
     "indexed": "when the file, its kind or the recipe changes",
     "empty": "when the file, its kind or the recipe changes",
-    "unsupported": "when the file changes or gets a reader",
-    "binary": "when the file changes or gets a reader",
+    "unsupported": "when the file changes or its kind gets a reader",
+    "binary": OTHERWISE,
     "too_large": "when the file changes or the limit is raised",
-    "needs_password": "when the file or the passwords change",
+    "needs_password": "when the file changes, or the passwords for a PDF",
     "needs_ocr": OTHERWISE,
     "damaged": OTHERWISE,
     "quarantined": "when the file, its reader or a limit changes, or with --retry-quarantined",

@@ -103,7 +103,8 @@ def _index_rows(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for number, root in enumerate(cast("list[str]", summary["roots"])):
         yield "" if number else "roots", root
     yield "generation", f"{summary['generation'] or 'none'}, last run {summary['last_run'] or 'none'}"
-    yield "model", f"{summary['model']}, recipe {summary['recipe']}"
+    if summary["recipe"]:
+        yield "model", f"{summary['model']}, recipe {summary['recipe']}"
     gaps = summary["documents_with_gaps"]
     yield "documents", f"{summary['documents']} indexed" + (f", {gaps} of them with gaps" if gaps else "")
     undo = summary["chunks_kept_for_undo"]
