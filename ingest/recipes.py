@@ -1,12 +1,14 @@
 """The recipe that a run works by: what the settings ask for, or what the index already has.
 
 A setting that nobody gave follows the index, so that ``ingest --model X docs`` and later ``ingest docs`` agree; one
-that was given and differs is refused, unless the run rebuilds.
+that was given and differs is refused, unless the run rebuilds. Of a model folder the index holds the name alone, since
+a recipe means the same wherever its files lie: where it lies is for the settings to say.
 """
 
 from search.embedding import spec_of
-from search.recipe import Recipe, require_equal
-from search.settings import Settings, cache_folder
+from search.errors import ModelMismatch, UsageError
+from search.recipe import EmbeddingSpec, Recipe, require_equal
+from search.settings import CONFIG_FILE, Settings, cache_folder
 from search.sparse import sparse_spec
 
 from .chunking.sizes import CHUNKER_VERSION, Sizes
@@ -18,7 +20,8 @@ def recipe_for(settings: Settings, index: Recipe | None, *, rebuild: bool) -> Re
     """Return the recipe of the next run. Hashes the model's files, loads nothing, does not write to the index.
 
     Raises ``RecipeMismatch``, naming both sides, where the settings ask for another recipe than the index has and
-    ``rebuild`` is false; ``ModelUnavailable`` where the model is not there.
+    ``rebuild`` is false, ``ModelMismatch`` where its model folder is not named; ``ModelUnavailable`` where the
+    files of a model are not there.
     """
     asked = {name: getattr(settings, name) for name in ("model", "language", "chunk_tokens")}
     if index is not None and not rebuild:
@@ -28,7 +31,7 @@ def recipe_for(settings: Settings, index: Recipe | None, *, rebuild: bool) -> Re
             "chunk_tokens": index.chunking["chunk_tokens"],
         }
         asked |= {name: value for name, value in had.items() if settings.origins.get(name, "default") == "default"}
-    embedding = spec_of(asked["model"], cache=cache_folder(), allow_download=True)
+    embedding = _spec(asked["model"], settings, follows=index is not None and asked["model"] != settings.model)
     sizes = Sizes.for_limit(embedding.max_tokens, embedding.special_tokens, asked["chunk_tokens"] or None)
     recipe = Recipe(
         embedding=embedding,
@@ -38,6 +41,19 @@ def recipe_for(settings: Settings, index: Recipe | None, *, rebuild: bool) -> Re
     if index is not None and not rebuild:
         require_equal(index, recipe, subject=f"index {settings.home}")
     return recipe
+
+
+def _spec(model: str, settings: Settings, *, follows: bool) -> EmbeddingSpec:
+    """Return the spec of a model; ``follows`` says that its name comes from the index."""
+    try:
+        return spec_of(model, cache=cache_folder(), allow_download=True)
+    except UsageError as error:
+        if not follows:
+            raise
+        raise ModelMismatch(
+            f"index {settings.home}: made with the model folder {model}, which is not at hand; say where it is by "
+            f'--model DIR, or for good by a line model = "DIR" in {settings.home / CONFIG_FILE}'
+        ) from error
 
 
 def sizes_of(recipe: Recipe) -> Sizes:

@@ -102,5 +102,6 @@ def embedder_of(spec: EmbeddingSpec, *, model: str, threads: int, cache: Path) -
         reasons.append(f"model {name}: not the one of the index")
     raise ModelMismatch(
         f"index: made with model {spec.model}, which is not at hand ({'; '.join(reasons)}); "
-        "name its folder by the setting `model` (GROUNDED_MODEL), or rebuild the index with `ingest --rebuild`"
+        "name its folder by the setting `model` (GROUNDED_MODEL, or config.toml in the index folder), or rebuild the "
+        "index with `ingest --rebuild`"
     )

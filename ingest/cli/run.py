@@ -15,7 +15,7 @@ from ingest.progress import Progress, Silent
 from ingest.report import RunReport
 from search.errors import ExitCode, UsageError
 from search.generation import IndexLayout
-from search.settings import Settings
+from search.settings import CONFIG_FILE, Settings
 
 from .console import note, print_json, table, write_table
 from .options import Common, common_options
@@ -107,6 +107,8 @@ def run(
         print_json(report.to_json())
     else:
         _show(report, common)
+    if report.published and not common.quiet:
+        _note_model_folder(settings)
     return report.exit_code
 
 
@@ -136,6 +138,13 @@ def _watch(settings: Settings, options: RunOptions, common: Common, *, dry_run: 
 def _resolved(model: str | None) -> str | None:
     """Return a model's folder as an absolute path, so that it means the same from everywhere; names stay."""
     return str(Path(model).resolve()) if model and Path(model).is_dir() else model
+
+
+def _note_model_folder(settings: Settings) -> None:
+    """Tell how to keep a model folder that was given by a flag: the index holds its name, not its place."""
+    if settings.origins.get("model") == "flag" and Path(settings.model).is_dir():
+        config = settings.config or settings.home / CONFIG_FILE
+        note(f'later runs and readers find this model by a line model = "{settings.model}" in {config}')
 
 
 def _roots(settings: Settings, given: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -118,13 +118,19 @@ def test_a_rebuild_by_another_model_makes_its_vectors_anew(recipes: Recipes, oth
 
 
 def test_an_index_of_a_model_folder_asks_for_the_folder(recipes: Recipes, other_model: Path) -> None:
-    """Its recipe holds the model's name and hashes, not its place: a run without it names the model and the flag."""
+    """Its recipe holds the model's name and hashes, not its place: who gives it by a flag is told how to keep it."""
     scene = recipes.scene
-    scene.run("--rebuild", "--model", str(other_model))
+    told = scene.index.call("run", str(scene.docs), "--rebuild", "--model", str(other_model), **FRUGAL)
+    line = f'model = "{other_model}"'
+    assert f"{line} in {scene.index.home / 'config.toml'}" in told.stderr
     ended = scene.index.run(scene.docs, **FRUGAL)
-    assert ended.exit_code != 0
-    assert "harbour-model" in ended.stderr
-    assert "--model" in ended.stderr
+    assert (ended.exit_code, json.loads(ended.stderr.splitlines()[-1])["kind"]) == (12, "model_mismatch")
+    for words in ("harbour-model", "--model DIR", 'model = "DIR"'):
+        assert words in json.loads(ended.stderr.splitlines()[-1])["message"]
+    (scene.index.home / "config.toml").write_text(line + "\n", encoding="utf-8")
+    assert scene.run()["published"] is False
+    assert scene.index.call("search", "where do visitors park").exit_code == 0
+    (scene.index.home / "config.toml").unlink()
     again = scene.run("--model", str(other_model))
     assert (again["published"], computed(again)) == (False, 0)
 
