@@ -38,8 +38,11 @@ COOKIE_NOTICE = re.compile(
     r"|onetrust|usercentrics",
     re.IGNORECASE,
 )
-# Line numbers that highlighters put beside code, links from a note back to the text.
-NOT_CONTENT = re.compile(r"(?:^|\s)(?:linenos|linenodiv|lineno|footnote-back(?:ref)?)(?:\s|$)")
+# Line numbers that highlighters put beside code, links from a note back to the text, and to the pages before and after
+# as DocBook and Publican write them.
+NOT_CONTENT = re.compile(
+    r"(?:^|\s)(?:linenos|linenodiv|lineno|footnote-back(?:ref)?|navheader|navfooter|docnav)(?:\s|$)"
+)
 # What links a heading to itself.
 SELF_LINK_SIGNS = frozenset({"¶", "§", "#", "🔗"})
 REFERENCE_MARK = re.compile(r"(?:fnref|footnote-ref|endnote-ref)[-:_]?\w*$")

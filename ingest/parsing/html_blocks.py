@@ -160,6 +160,9 @@ class _Renderer:
             start = event.attributes.get("start", "")
             number = int(start) if start.isdecimal() and len(start) < 9 else 1
             self._lists.append(_List(name == "ol", number))
+        elif name == "dt":
+            # Lists of terms alone are how some programs write tables of contents.
+            self._flush()
         elif name == "dd" and self._has_term:
             self._inline.append("\n")
         elif name in BREAKS and not self._has_term:

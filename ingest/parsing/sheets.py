@@ -120,26 +120,28 @@ def _add_sheet(assembly: Assembly, sheet: Sheet) -> None:
 
     Rows of a single cell above the table are paragraphs, as are those of a sheet that has no others. The first other
     row names the columns, if it looks like names; so does one after empty rows, if numbers stand below it: another
-    table begins there.
+    table begins there, and a single text above it is no name but a paragraph too.
     """
     names: list[str] | None = None
     names_from = 0
     waiting: Row | None = None
-    is_begun = False
+    is_begun = is_after_title = False
     before = 0
     for row in sheet.rows:
         if not before:
             assembly.add("heading", f"{sheet.name} (hidden)" if sheet.is_hidden else sheet.name, 1)
-        is_after_gap = row.number > before + 1
+        is_after_gap = is_after_title or row.number > before + 1
+        is_after_title = False
         before = row.number + row.repeats - 1
         if waiting is not None:
-            if is_begun and not any(NUMBER.fullmatch(cell) for cell in row.cells):
+            if is_begun and not _holds_number(row):
                 _add_row(assembly, waiting, names, names_from)
             else:
                 names, names_from, is_begun = column_names(_trimmed(waiting)), _first_used(waiting), True
             waiting = None
-        elif not is_begun and used_width(row.cells) == 1:
+        elif used_width(row.cells) == 1 and (not is_begun or (is_after_gap and not _holds_number(row))):
             assembly.add("paragraph", "".join(row.cells).strip(), cells=row.range)
+            is_after_title = True
             continue
         elif (not is_begun or is_after_gap) and row.repeats == 1 and column_names(_trimmed(row)) is not None:
             waiting = row
@@ -148,6 +150,10 @@ def _add_sheet(assembly: Assembly, sheet: Sheet) -> None:
         _add_row(assembly, row, names, names_from)
     if waiting is not None:
         assembly.add("table_row", " | ".join(cell for cell in waiting.cells if cell.strip()), cells=waiting.range)
+
+
+def _holds_number(row: Row) -> bool:
+    return any(NUMBER.fullmatch(cell.strip()) for cell in row.cells)
 
 
 def _add_row(assembly: Assembly, row: Row, names: Sequence[str] | None, names_from: int) -> None:

@@ -501,3 +501,38 @@ def test_a_header_row_names_the_columns_of_its_table(kind: str) -> None:
     rows = [block for block in found.blocks if block.kind == "table_row"]
     assert [found.text[block.start : block.end] for block in rows] == ["| Berth | Fee |", "| north | 12 |"]
     assert [block.heading for block in rows] == ["| Berth | Fee |", None]
+
+
+def test_terms_without_definitions_are_items_of_their_own() -> None:
+    """DocBook writes tables of contents so; terms with definitions stay with them."""
+    page = b"<h1>Book</h1><dl><dt>1. Berths</dt><dt>2. Fees</dt><dd><dl><dt>2.1. Dues</dt></dl></dd></dl>"
+    definitions = b"<dl><dt>berth</dt><dd>a place</dd><dt>quay</dt><dt>pier</dt><dd>a wall</dd></dl>"
+    found = read(page + definitions, "html")
+    assert [text for _, text in pieces(found)] == [
+        "Book", "1. Berths", "2. Fees", "2.1. Dues", "berth\na place", "quay", "pier\na wall",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["navheader", "navfooter", "docnav"])
+def test_links_to_the_pages_around_are_no_content(name: str) -> None:
+    """As DocBook and Publican write them, without an element that says so."""
+    page = f'<div class="{name}"><table><tr><td>Prev<td>Up<td>Next</table></div><p>The fee is 12.</p>'
+    assert read(page.encode(), "html").text == "The fee is 12."
+
+
+def test_a_single_text_between_two_tables_is_no_name_of_a_column() -> None:
+    """It stands above the second table as a paragraph; a single number after empty rows still belongs to its column."""
+    number = {"value_type": "float"}
+    rows = (
+        row(cell("berth"), cell("fee"))
+        + row(cell("north"), cell("12", value="12", **number))
+        + row(cell(""))
+        + row(cell(""), cell("12", value="12", **number))
+        + row(cell(""))
+        + row(cell("By the hour:"))
+        + row(cell("boat"), cell("dues"))
+        + row(cell("tug"), cell("3", value="3", **number))
+    )
+    assert [text for _, text in pieces(read(spreadsheet(rows), "ods"))] == [
+        "Fees", "berth: north | fee: 12", "fee: 12", "By the hour:", "boat: tug | dues: 3",
+    ]  # fmt: skip
