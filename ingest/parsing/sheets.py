@@ -37,6 +37,9 @@ MAX_RECTANGLE = 20_000_000
 WORKBOOK_PART = re.compile(r"\[Content_Types\]\.xml|_rels/.*|xl/[^/]+\.(?:xml|bin)|xl/(?:_rels|worksheets)/.*")
 SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
 SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
+BINARY_SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.bin")
+# BrtRowHdr; BrtCellBlank to BrtFmlaError. A size is at most four bytes of seven bits.
+ROW_RECORD, CELL_RECORDS, LAST_SIZE_SHIFT = 0, frozenset(range(1, 12)), 21
 REFERENCE_COLUMN = re.compile(rb"""\br=["']([A-Z]{1,3})[0-9]""")
 REFERENCE_ROW = re.compile(rb"""\br=["'][A-Z]{0,3}([0-9]{1,7})["']""")
 # What openpyxl raises for workbooks that it cannot read; ParseError, of its XML, is a SyntaxError.
@@ -61,6 +64,8 @@ def read(task: ReaderInput) -> Document:
         return _document(task, _by_calamine(task.content))
     package = open_package(task.content)
     content = package.readable(is_needed=lambda name: WORKBOOK_PART.fullmatch(name) is not None)
+    if task.kind == "xlsb":
+        _refuse_sparse(package)
     has_choice = task.kind in OPENPYXL_READS
     is_sparse = has_choice and any(
         _rectangle(package.read(name)) > MAX_RECTANGLE for name in package.names if SHEET_PART.fullmatch(name)
@@ -106,6 +111,41 @@ def _rectangle(part: bytes) -> int:
     columns = {_column_number(letters) for letters in set(REFERENCE_COLUMN.findall(part))}
     rows = {int(digits) for digits in set(REFERENCE_ROW.findall(part))}
     return max(columns, default=0) * max(rows, default=0)
+
+
+def _refuse_sparse(package: Package) -> None:
+    """Raise ``Refused`` for a binary workbook of which calamine would allocate too large a rectangle."""
+    for name in package.names:
+        if BINARY_SHEET_PART.fullmatch(name):
+            rows, columns = _binary_corner(package.read(name))
+            if rows * columns > MAX_RECTANGLE:
+                raise Refused("too_large", f"cells as far as row {rows} and column {columns}; save it as .xlsx")
+
+
+def _binary_corner(part: bytes) -> tuple[int, int]:
+    """Return the last row and column of a sheet, counted from 1, by its records ([MS-XLSB] 2.1.4, 2.5.9)."""
+    row = rows = columns = position = 0
+    while position + 2 < len(part):
+        kind = part[position]
+        position += 1
+        if kind & 0x80:
+            kind = (kind & 0x7F) | part[position] << 7
+            position += 1
+        size = shift = 0
+        while position < len(part):
+            byte = part[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80 or shift > LAST_SIZE_SHIFT:
+                break
+        if kind == ROW_RECORD:
+            row = int.from_bytes(part[position : position + 4], "little") + 1
+        elif kind in CELL_RECORDS:
+            rows = max(rows, row)
+            columns = max(columns, int.from_bytes(part[position : position + 4], "little") + 1)
+        position += size
+    return rows, columns
 
 
 def _column_number(letters: bytes) -> int:

@@ -536,3 +536,18 @@ def test_a_single_text_between_two_tables_is_no_name_of_a_column() -> None:
     assert [text for _, text in pieces(read(spreadsheet(rows), "ods"))] == [
         "Fees", "berth: north | fee: 12", "fee: 12", "By the hour:", "boat: tug | dues: 3",
     ]  # fmt: skip
+
+
+def test_a_far_cell_of_a_binary_workbook_is_refused_before_it_is_allocated() -> None:
+    """Row and column are told; the library would end its worker."""
+    main = "application/vnd.ms-excel.sheet.binary.macroEnabled.main"
+    far_row, far_cell = (1_048_575).to_bytes(4, "little"), (16_383).to_bytes(4, "little")
+    # Records of [MS-XLSB]: number, size, content. The second begins with a number of two bytes.
+    sheet = bytes([0, 4]) + far_row + bytes([0x81, 0x01, 0]) + bytes([2, 12]) + far_cell + bytes(8)
+    members = {
+        "[Content_Types].xml": f'<Types><Override ContentType="{main}"/></Types>',
+        "xl/worksheets/sheet1.bin": sheet,
+    }
+    assert refused(zipped(members), "xlsb") == ParseFailure(
+        "too_large", "cells as far as row 1048576 and column 16384; save it as .xlsx"
+    )
