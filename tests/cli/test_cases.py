@@ -306,6 +306,43 @@ def test_a_second_run_over_the_cases_reads_nothing(together: Together) -> None:
 # ---- what single cases ask for beyond that
 
 
+def test_quotes_braces_and_templates_come_back_as_they_were(together: Together) -> None:
+    """Every line of the file stands in a passage, byte for byte."""
+    said = "\n".join(together.state.texts["nested-quotes/q.md"])
+    for line in (FOLDERS["nested-quotes"] / "q.md").read_text(encoding="utf-8").splitlines():
+        assert line in said
+
+
+def test_headings_without_a_text_are_found_and_no_end_of_a_padded_paragraph_is_lost(together: Together) -> None:
+    """Thousands of blanks part a paragraph and swallow none of it; a heading stays with what follows it."""
+    said = "\n".join(together.state.texts["md-empty-sections/plan.md"])
+    for text in ("# Plan", "## Epsilon", "#### Delta", "Header line.", "about the eastern gantry."):
+        assert text in said
+    assert any(
+        "Epsilon" in passage.text
+        for passage in together.ask("plan epsilon").passages
+        if passage.citation.path == "md-empty-sections/plan.md"
+    )
+
+
+def test_a_printed_page_label_stands_beside_the_page_and_not_for_it(together: Together) -> None:
+    """The passage begins on page 1, labelled i; the sixth sheet, labelled 2, is page 6."""
+    passage, citation = hit(together.ask("SHEET-06"), "pdf-page-labels/labels.pdf", "SHEET-06")
+    assert (citation.page_start, citation.page_label) == (1, "i")
+    assert page_of(citation, passage.text.index("SHEET-06")) == 6
+
+
+def test_text_of_turned_pages_stands_on_its_page(together: Together) -> None:
+    """Pages turned by 90 and 180 degrees, and text turned on an upright page."""
+    sentences = {}
+    for passage in together.ask("crane limit see appendix").passages:
+        if passage.citation.path == "pdf-rotated/rotated.pdf":
+            for sentence in TOLD["pdf-rotated"]["must_contain"]["rotated.pdf"]:
+                if sentence in passage.text:
+                    sentences[sentence] = page_of(passage.citation, passage.text.index(sentence))
+    assert sentences == {"the crane limit is 18 tonnes": 1, "see appendix K": 2}
+
+
 def test_lines_that_are_no_json_are_counted_and_named(together: Together) -> None:
     """The good records are there, and a warning says which line is not."""
     (warning,) = together.state.sources["jsonl-blank-lines/log.jsonl"]["warnings"]
