@@ -32,12 +32,13 @@ TEXT, BOX, STYLE_OF, OUTLINE = f"{W}t", f"{W}txbxContent", f"{W}pStyle", f"{W}ou
 TRANSPARENT, BESIDE = f"{W}customXml", f"{W}pict"
 DRAWN = frozenset(f"{W}{name}" for name in ("drawing", "pict", "object"))
 MADE_TRANSPARENT = frozenset(f"{W}{name}" for name in ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "hyperlink"))
-# Formats of characters, marks and remarks: nothing of them is text, and mammoth looks at each of them several times.
+# Formats, marks and remarks: nothing of them is text, and mammoth looks at each of them several times. Without the
+# properties of a content control the sign in it that is a ticked box stays text.
 LEFT_OUT = frozenset(
     f"{W}{name}"
     for name in (
         "rt", "rubyPr", "bookmarkStart", "bookmarkEnd", "proofErr", "lastRenderedPageBreak", "commentReference",
-        "commentRangeStart", "commentRangeEnd", "del", "moveFrom",
+        "commentRangeStart", "commentRangeEnd", "del", "moveFrom", "sdtPr",
     )
 )  # fmt: skip
 RUN, RUN_FORMAT, PARAGRAPH_FORMAT, TABLE = f"{W}r", f"{W}rPr", f"{W}pPr", f"{W}tbl"

@@ -6,6 +6,7 @@ costs nothing where it is empty, and stands for all of its kind where it is not.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 from .failure import Refused
@@ -20,6 +21,8 @@ __all__ = ["ods_sheets"]
 CELLS = frozenset({"table-cell", "covered-table-cell"})
 # Holds cells too: those of the changes that were recorded.
 LEFT_OUT = "tracked-changes"
+# What LibreOffice calls the copies that it keeps of sheets in other files; nobody ever sees them.
+EXTERNAL = re.compile(r"'[a-z]+:.*'#")
 BLANKS = re.compile(r"[ \t\r\n]+")
 MAX_SPACES = 64
 # Rows that are equal are read one by one up to this number, as are cells; more are a pattern, not data.
@@ -46,8 +49,12 @@ def ods_sheets(package: Package) -> Iterator[Sheet]:
         elif event.value == "table-properties" and event.attributes.get("display") == "false":
             hidden.add(style)
         elif event.value == "table":
-            is_hidden = event.attributes.get("style-name") in hidden
-            yield Sheet(event.attributes.get("name", ""), is_hidden, _rows(events))
+            name, is_hidden = event.attributes.get("name", ""), event.attributes.get("style-name") in hidden
+            rows = _rows(events)
+            if EXTERNAL.match(name):
+                deque(rows, maxlen=0)
+            else:
+                yield Sheet(name, is_hidden, rows)
 
 
 def _body(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:

@@ -125,6 +125,13 @@ def test_word_fields_directions_and_ruby_keep_their_text() -> None:
     assert read(word(body), "docx").text == "Figure 7\n\nعلى abc\n\n今日"
 
 
+def test_a_ticked_box_of_a_word_file_is_text() -> None:
+    """A person sees which answer was given."""
+    names = NAMESPACES + ' xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
+    box = f"<w:sdt><w:sdtPr><w14:checkbox {names}/></w:sdtPr><w:sdtContent>{text_run('☒')}</w:sdtContent></w:sdt>"
+    assert read(word(f"<w:p>{text_run('insured: ')}{box}</w:p>"), "docx").text == "insured: ☒"
+
+
 def test_a_word_text_box_is_read_once_whichever_of_its_forms_there_is() -> None:
     """Word writes a new form and an old one; other programs only one of them."""
     box = "<w:txbxContent><w:p>{}</w:p></w:txbxContent>"
@@ -274,7 +281,7 @@ def test_a_cell_beyond_any_sheet_is_refused_with_its_column() -> None:
 
 
 def test_opendocument_sheets_know_passwords_hidden_sheets_and_remarks() -> None:
-    """An encrypted file is no damaged one; a remark is not the value of its cell."""
+    """An encrypted file is no damaged one; a remark is no value, the copy of a sheet of another file is no sheet."""
     encrypted = refused(spreadsheet("", manifest="<m><encryption-data/></m>"), "ods")
     assert encrypted.status == "needs_password"
     style = '<style:style style:name="t"><style:table-properties table:display="false"/></style:style>'
@@ -283,6 +290,10 @@ def test_opendocument_sheets_know_passwords_hidden_sheets_and_remarks() -> None:
     )
     found = read(spreadsheet(row(remark + "</table:table-cell>"), style=style), "ods")
     assert found.text == "Fees (hidden)\n\na  b"
+    content = spreadsheet(row(cell("a copy")))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        copy = archive.read("content.xml").replace(b'"Fees"', b"\"'file:///home/other.ods'#Fees\"")
+    assert refused(with_members(content, {"content.xml": copy}), "ods").status == "empty"
     assert found.warnings == ("hidden_sheets: Fees",)
 
 
