@@ -51,7 +51,8 @@ def show_status(status: IndexStatus) -> None:
 
 def show_outcome(report: RunReport) -> None:
     """Print what a run leaves out of the index, and where what it read now is doubtful: numbers, and the first few."""
-    several = len({failure.root for failure in report.failures} | {entry["root"] for entry in report.warnings}) > 1
+    roots = {scope["root"] for scope in report.scopes or ()} | {failure.root for failure in report.failures}
+    several = len(roots) > 1
     if report.failures:
         click.echo(f"not in the index: {len(report.failures)}; `ingest status` tells more")
         show_failures(report.failures, shown=SHOWN_OF_RUN, several=several)
@@ -128,10 +129,11 @@ def _total_rows(summary: Mapping[str, object], last_look: LastLook) -> Iterator[
 def _show_unobserved(unobserved: Sequence[Mapping[str, object]], *, several: bool) -> None:
     if not unobserved:
         return
-    click.echo(f"could not be looked into: {len(unobserved)}; what the index has of them stays")
+    click.echo(f"could not be looked into: {len(unobserved)}; what is known below stays")
     for item in unobserved[:SHOWN_OF_STATUS]:
         place = _place(str(item["root"]), str(item["shown"]), several=several)
-        write_item(place, f"{item['reason']} ({item['rows']} sources known in it)", indent=2)
+        known = item["rows"]
+        write_item(place, f"{item['reason']}" + (f" (known sources in it: {known})" if known else ""), indent=2)
     _show_rest(len(unobserved) - SHOWN_OF_STATUS, indent=2)
 
 

@@ -146,6 +146,7 @@ def test_a_tree_deeper_than_path_max_is_read_to_its_bottom(tmp_path: Path) -> No
     assert [source.parts[-1] for source in result.seen] == [b"bottom.md", b"after.md"]
     assert len(result.seen[0].path) > 4096
     assert hash_source(result.seen[0]) == document_id(b"")
+    assert opening.stat_tuple(opening.stat_source(tmp_path, result.seen[0].parts)) == result.seen[0].stat
     assert not result.unobserved
 
 
