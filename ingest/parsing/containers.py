@@ -28,6 +28,10 @@ MIMETYPES = {
     f"{OASIS}.spreadsheet-template": "ods",
     f"{OASIS}.presentation": "odp",
     f"{OASIS}.presentation-template": "odp",
+    f"{OASIS}.graphics": "odg",
+    "application/vnd.sun.xml.writer": "sxw",
+    "application/vnd.sun.xml.calc": "sxc",
+    "application/vnd.sun.xml.impress": "sxi",
 }
 MAIN_PARTS = (
     ("wordprocessingml.document.main+xml", "docx"),
@@ -92,7 +96,7 @@ def _meant(content: bytes) -> str:
 
 
 def ole_kind(content: bytes) -> str:
-    """Return the kind of an OLE compound file by what stands at its top; ``doc`` stands for any unknown one.
+    """Return the kind of an OLE compound file by what stands at its top; ``ole`` where that is unknown.
 
     What is embedded stands deeper: a workbook may hold a Word document. An encrypted workbook is ``encrypted``.
     """
@@ -103,9 +107,9 @@ def ole_kind(content: bytes) -> str:
         with olefile.OleFileIO(io.BytesIO(content)) as container:
             names = {path[0].lower() for path in container.listdir(streams=True, storages=True)}
     except OLE_BROKEN:
-        found = next((kind for stream, kind in STREAMS if stream.encode("utf-16-le") in content.lower()), "doc")
+        found = next((kind for stream, kind in STREAMS if stream.encode("utf-16-le") in content.lower()), "ole")
     else:
-        found = next((kind for stream, kind in STREAMS if any(name.startswith(stream) for name in names)), "doc")
+        found = next((kind for stream, kind in STREAMS if any(name.startswith(stream) for name in names)), "ole")
     return "encrypted" if found == "xls" and _is_encrypted_workbook(content) else found
 
 

@@ -99,7 +99,7 @@ def detect(content: bytes, kind: str, name: str = "") -> str:
         raise _disagreement(kind, name, what)
     if held in FORMATS:
         return held
-    if held == "encrypted" or (held in ("doc", "xls", "ppt") and kind in ENCRYPTED_WHEN_OLE):
+    if held == "encrypted" or (held in ("doc", "xls", "ppt", "ole") and kind in ENCRYPTED_WHEN_OLE):
         raise Refused("needs_password", "an encrypted Office file; save it without a password")
     if held in DOCUMENTS or kind in VAGUE or WITHOUT_READER[held][0] == WITHOUT_READER.get(kind, ("",))[0]:
         raise _unsupported(held, what)

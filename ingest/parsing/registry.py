@@ -135,6 +135,9 @@ DECODING = frozenset({"epub", "mail", "rtf"})
 WITHOUT_READER: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("doc", "dot"), ("an old Word document", "save it as .docx or PDF")),
     "odp": ("a presentation", "save it as PDF"),
+    "odg": ("a drawing", "save it as PDF"),
+    **dict.fromkeys(("sxw", "sxc", "sxi"), ("an OpenOffice 1 file", "save it as .odt, .ods or PDF")),
+    "ole": ("an Office file of an unknown kind", "save it in a current format"),
     **dict.fromkeys(("ppt", "pps"), ("an old presentation", "save it as PDF")),
     "pst": ("a mail folder", "export it as .mbox or .eml"),
     **dict.fromkeys(("mobi", "azw3"), ("an electronic book", "convert it to EPUB or HTML")),

@@ -562,3 +562,18 @@ def test_a_far_cell_of_a_binary_workbook_is_refused_before_it_is_allocated() -> 
     assert refused(zipped(members), "xlsb") == ParseFailure(
         "too_large", "cells as far as row 1048576 and column 16384; save it as .xlsx"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "reason"),
+    [
+        (ole("PerfectOffice_MAIN"), "ppt", "an Office file of an unknown kind; save it in a current format"),
+        (zipped({"mimetype": "application/vnd.sun.xml.writer"}), "sxw", "an OpenOffice 1 file; save it as .odt, .ods"),
+        (zipped({"mimetype": "application/vnd.oasis.opendocument.graphics"}), "odg", "a drawing; save it as PDF"),
+    ],
+)
+def test_what_has_no_reader_is_called_by_its_name(content: bytes, kind: str, reason: str) -> None:
+    """Not an archive or an old Word document, which it is not."""
+    found = refused(content, kind)
+    assert found.status == "unsupported"
+    assert found.reason.startswith(reason)
