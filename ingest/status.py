@@ -18,6 +18,7 @@ from .catalog.database import Catalog
 from .publish.clone import allocated_bytes
 from .report import FailedSource, SkippedSource
 from .reporting import doubts, failures
+from .seen import shown_text
 from .statuses import gap_entries, retry_rule, skip_reason
 
 __all__ = ["IndexStatus", "LastLook"]
@@ -103,7 +104,7 @@ class IndexStatus:
             "generation": self._catalog.generation,
             "model": recipe.embedding.model if recipe else None,
             "recipe": recipe.recipe_id if recipe else None,
-            "roots": [str(root.path).encode("utf-8", "replace").decode() for root in state.known_roots(self._catalog)],
+            "roots": [shown_text(bytes(root.path)) for root in state.known_roots(self._catalog)],
             "sources": statuses,
             "sources_skipped": len(self.last_look.skips),
             "removals_withheld": withheld,

@@ -10,7 +10,7 @@ from ingest.opening import stat_source, stat_tuple
 from ingest.parsing.document import Document
 from ingest.parsing.pool import WorkerPool
 from ingest.parsing.wire import Job
-from ingest.sources import Failure, Root, Seen, hash_source, parts_of
+from ingest.sources import Failure, Root, Seen, hash_source, parts_of, shown_path
 from search.identity import DocumentId
 
 from .findings import Check, check
@@ -33,7 +33,7 @@ def on_disk(catalog: Catalog) -> Check:
     for source in known.sources.values():
         seen = _seen(source.path, roots[source.root])
         if seen is None:
-            wrong.append(f"{_shown(source.path, roots[source.root])}: no longer there")
+            wrong.append(f"{shown_path(source.path, roots[source.root].path)}: no longer there")
         elif source.document_id is not None and (seen.stat != source.stat or source.racy):
             now = hash_source(seen)
             if isinstance(now, Failure):
@@ -96,7 +96,3 @@ def _job(document_id: DocumentId, kind: str, seen: Seen) -> Job:
         kind=kind,
         name=seen.shown,
     )
-
-
-def _shown(path: bytes, root: Root) -> str:
-    return b"/".join(parts_of(path, root.path)).decode("utf-8", "backslashreplace")

@@ -1,5 +1,6 @@
 """What a file is called costs nothing: names move, double, vanish; passages follow, and go with their last source."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -154,3 +155,25 @@ def test_equal_bytes_under_two_kinds_of_names_are_one_document(
     shutil.copyfile(docs / "otter.txt", docs / "otter.md")
     assert index.run(docs).exit_code == 0
     assert index.export() == from_markdown
+
+
+def test_a_name_that_could_write_to_a_terminal_is_shown_escaped_by_every_command(tmp_path: Path) -> None:
+    """Of a root and of a source: colours, line ends and bytes that are no UTF-8; found, failed, and gone."""
+    docs = tmp_path / os.fsdecode(b"d\x1b[31mocs\xff")
+    docs.mkdir()
+    for name in (b"a\x1b[2J.md", b"b\nc.md", b"caf\xe9.md"):
+        (docs / os.fsdecode(name)).write_bytes(b"# Otter\n\n" + OTTER.encode() + name.hex().encode())
+    (docs / "d\x1b]0;title\x07.txt").write_bytes(b"\x7fELF" + bytes(2_000))
+    index = IndexUnderTest(tmp_path)
+    ran = index.call("run", str(docs))
+    assert ran.exit_code == 3, ran.stderr
+    (docs / "b\nc.md").unlink()
+    outputs = [ran, index.call("run", str(docs), "--dry-run")]
+    outputs += [index.call(*words) for words in (["status"], ["verify"], ["search", QUESTION], ["export"])]
+    outputs += [index.call(word, "--json") for word in ("status", "verify")]
+    for ended in outputs:
+        assert ended.exit_code in (0, 3, 4), ended.stderr
+        assert not {letter for letter in ended.stdout + ended.stderr if letter != "\n" and not letter.isprintable()}
+    assert "b\\x0ac.md: no longer there" in outputs[3].stdout
+    assert "d\\x1b]0;title\\x07.txt" in outputs[2].stdout
+    assert "d\\x1b[31mocs\\xff" in outputs[2].stdout

@@ -79,8 +79,9 @@ RUN = {
     "sources": names("seen unchanged added changed renamed removed withheld skipped failed"),
     "chunks": names("written kept relocated removed total"),
     "embeddings": names("computed reused"),
-    "failures": [names("source status reason retry")],
-    "skips": [names("source rule")],
+    "failures": [names("source root status reason retry")],
+    "skips": [names("source root rule")],
+    "scopes": [names("root folder file")],
 }
 CITATION = names(
     "uri root path document_id media_type title heading_path line_start line_end char_start char_end"
@@ -102,7 +103,11 @@ STATUS = {
     **names("message_type exists"),
     "settings": [names("name value origin help")],
     "index": names("folder revision generation model recipe roots sources chunks last_run removals_withheld"),
-    "failures": [names("source status reason retry")],
+    "failures": [names("source root status reason retry")],
+    "sources": [
+        names("source root status reason retry document_id kind media_type size_bytes chunks withheld warnings gaps")
+    ],
+    **names("unobserved"),
 }
 PLAN = {**names("message_type counts work stale withheld unobserved"), "items": [names("verdict root source")]}
 ERROR = names("message_type code kind message retryable")
