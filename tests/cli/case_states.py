@@ -149,14 +149,19 @@ def pdf_5000_pages(folder: Path) -> None:
 
 
 def lay_out_tiny_files(folder: Path, count: int) -> None:
-    """Write ``count`` documents of some hundred bytes; every hundredth is a copy of the first."""
+    """Write ``count`` files of some hundred bytes, all different but for every hundredth.
+
+    One in five says something new; the others repeat one of these with more blank lines at the end, since embedding is
+    not what their number is about.
+    """
     for number in range(count):
         home = folder / f"{number // TINY_FILES_A_FOLDER:04}"
         home.mkdir(exist_ok=True)
-        told = number if number % 100 else 0
+        told = number % (count // 5) if number % 100 else 0
+        blanks = "\n" * (number // (count // 5) if number % 100 else 0)
         (home / f"item{number:06}.md").write_text(
             f"# Item {told}\n\nThe {WORDS[told % 10]} with serial T{told:06} is stored on shelf {told % 613}, "
-            f"bin {told % 29}.\n",
+            f"bin {told % 29}.\n{blanks}",
             encoding="utf-8",
         )
 
