@@ -6,6 +6,7 @@ specification.
 """
 
 import re
+import string
 from collections.abc import Iterator
 
 from .document import Block, BlockKind, Document
@@ -16,7 +17,8 @@ from .text import lined_document
 
 __all__ = ["read"]
 
-ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*\Z")
+# What a title is underlined with: one of these, repeated.
+ADORNMENTS = frozenset(string.punctuation)
 ITEM = re.compile(r"[ \t]*(?:[-*+•]|(?:\(?[0-9]{1,4}|\(?[a-zA-Z]|#)[.)])[ \t]+\S")
 # ``.. name::`` is a directive, ``.. [1]`` a note, ``.. _name:`` a target, ``.. |x|`` a substitution; else a comment.
 EXPLICIT = re.compile(r"[ \t]*\.\.(?:[ \t]|\Z)")
@@ -79,13 +81,13 @@ class _Scanner:
         line, at = self._lines[self._at].rstrip(), self._at
         following = [line.rstrip() for line in self._lines[at + 1 : at + 3]]
         style: tuple[str, bool] | None = None
-        if ADORNMENT.match(line) and len(following) == 2 and following[1] == line and following[0].strip():
+        if _is_adornment(line) and len(following) == 2 and following[1] == line and following[0].strip():
             style, text, last = (line[0], True), following[0], at + 3
         elif (
             following
-            and ADORNMENT.match(following[0])
+            and _is_adornment(following[0])
             and not line[0].isspace()
-            and not ADORNMENT.match(line)
+            and not _is_adornment(line)
             and len(following[0]) >= min(len(line), MIN_ADORNMENT)
         ):
             style, text, last = (following[0][0], False), line, at + 2
@@ -145,6 +147,11 @@ class _Scanner:
         start, end = self._spans.span(first, last)
         if LETTER_OR_DIGIT.search(self._text, start, end):
             yield Block(kind, start, start + len(self._text[start:end].rstrip()))
+
+
+def _is_adornment(line: str) -> bool:
+    """Whether one mark fills a line, which has no blanks at its end. An expression would need 90 bytes a character."""
+    return len(line) > 1 and line[0] in ADORNMENTS and line.count(line[0]) == len(line)
 
 
 def _indent(line: str) -> int:
