@@ -60,6 +60,7 @@ class Settings:
     max_document_chars: int = setting(64 * 2**20, "longest document text")
     fallback_encoding: str = setting("cp1252", "encoding of a text that nothing else tells")
     pdf_engine: str = setting("auto", "auto, pypdf or pypdfium2")
+    ocr: bool = setting(False, "read PDF pages without text from their pictures; needs the extra ocr, 5 s a page")
     free_space_margin_bytes: int = setting(200 * 2**20, "what a publish leaves free on the disk, beyond its own needs")
     guard_sources: int = setting(20, "removals of more sources than this, and of more than guard_share, are withheld")
     guard_share: float = setting(0.30, "share of a root's sources, with guard_sources")

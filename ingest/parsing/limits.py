@@ -22,7 +22,7 @@ class Limits:
 
     The defaults let every real document through that they were tried on, and stop a worker before it harms the machine.
     HTML has less CPU, so that a page that is quadratic for its library soon gets the other reader; 5 MiB with a tag
-    every nine characters take 6 CPU-s. A file over its size limit is never opened.
+    every nine characters take 6 CPU-s. ``ocr_cpu_s`` comes on top for PDFs. A file over its size limit is never opened.
     """
 
     file_bytes: int = 100 * MIB
@@ -36,6 +36,7 @@ class Limits:
     cpu_max_s: float = 600
     deadline_factor: float = 4
     deadline_extra_s: float = 30
+    ocr_cpu_s: float = 0
 
     def size_failure(self, size_bytes: int, *, text: bool) -> ParseFailure | None:
         """Return ``too_large`` for a file over the limit of text kinds (``text``) or of the others, else None."""
@@ -52,7 +53,8 @@ class Limits:
         base, per_mib = (
             (self.html_cpu_s, self.html_cpu_s_per_mib) if kind == "html" else (self.cpu_s, self.cpu_s_per_mib)
         )
-        return math.ceil(min(base + per_mib * size_bytes / MIB, self.cpu_max_s))
+        ocr = self.ocr_cpu_s if kind == "pdf" else 0
+        return math.ceil(min(base + per_mib * size_bytes / MIB, self.cpu_max_s) + ocr)
 
     def deadline_s(self, kind: str, size_bytes: int) -> float:
         """Return the seconds of waiting after which a worker counts as hung: far more than its CPU budget."""
@@ -61,8 +63,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderOptions:
-    """What a user may choose about reading. ``fallback_encoding`` is used where nothing else fits the bytes."""
+    """What a user may choose about reading. ``fallback_encoding`` is used where nothing else fits the bytes.
+
+    ``ocr``: pages of PDFs without usable text are read from their pictures; needs the extra ``ocr``.
+    """
 
     fallback_encoding: str = "cp1252"
     pdf_engine: PdfEngine = "auto"
+    ocr: bool = False
     pdf_passwords: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-__all__ = ["Box", "read_columns"]
+__all__ = ["Box", "lines_of", "read_columns"]
 
 # Points. Columns of print are parted by 12 or more, words by 2 to 4.
 GUTTER = 8.0
@@ -36,7 +36,7 @@ def read_columns(text: str, boxes: Sequence[Box], text_in: Callable[[Box], str])
     """Return ``text`` with such columns one after the other. ``text_in`` gives the text of a box."""
     if len(boxes) < 2 * MIN_LINES or len(boxes) > MAX_BOXES:
         return text
-    for pairs in _runs(_lines(boxes)):
+    for pairs in _runs(lines_of(boxes)):
         left = [text_in(pair[0]).strip() for pair in pairs]
         right = [text_in(pair[1]).strip() for pair in pairs]
         if _is_prose(left) and _is_prose(right):
@@ -44,7 +44,7 @@ def read_columns(text: str, boxes: Sequence[Box], text_in: Callable[[Box], str])
     return text
 
 
-def _lines(boxes: Sequence[Box]) -> list[list[Box]]:
+def lines_of(boxes: Sequence[Box]) -> list[list[Box]]:
     """Return the boxes line by line from the top, those nearer than a gutter merged."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: (-(box.top + box.bottom), box.left)):

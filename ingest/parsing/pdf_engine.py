@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-__all__ = ["OutlineEntry", "PageText", "PdfFile", "Unopenable"]
+if TYPE_CHECKING:  # a worker loads numpy for OCR alone
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["OutlineEntry", "PageText", "PdfFile", "Picture", "Unopenable"]
 
 
 class Unopenable(Exception):
@@ -29,6 +33,13 @@ class PageText:
     is_invisible: bool = False
 
 
+class Picture(NamedTuple):
+    """A page as it looks, for OCR: pixels (height, width, BGR), and how many of them make a point."""
+
+    pixels: "NDArray[np.uint8]"
+    pixels_per_point: float
+
+
 @dataclass(frozen=True, slots=True)
 class OutlineEntry:
     """A bookmark: its title, its depth (from 1) and the page it leads to (from 0)."""
@@ -48,6 +59,9 @@ class PdfFile(Protocol):
 
     def page(self, index: int) -> PageText:
         """Return a page, counted from 0. Raises ``Unopenable`` where it cannot be read."""
+
+    def picture(self, index: int) -> Picture | None:
+        """Return how a page looks; None where the engine cannot draw it."""
 
     def outline(self) -> Iterator[OutlineEntry]:
         """Yield the bookmarks that lead to a page, in their order; what is broken is left out."""

@@ -11,7 +11,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from .pdf_columns import Box, read_columns
-from .pdf_engine import OutlineEntry, PageText, Unopenable
+from .pdf_engine import OutlineEntry, PageText, Picture, Unopenable
 
 __all__ = ["PdfiumFile"]
 
@@ -23,6 +23,11 @@ MAX_OBJECTS = 20_000
 INVISIBLE_MODE = 3
 # A picture of this share of the page is a scan, whose text (OCR) is rightly invisible.
 SCAN_SHARE = 0.5
+
+# Letters of print are some 30 pixels high at this resolution. More pixels than these rapidocr scales down again.
+OCR_DPI, OCR_PIXELS = 200, 2_000
+# A stamp and the largest page of PDF 1.7 (ISO 32000-1, annex C); what is smaller or larger is no page of text.
+MIN_PICTURE_POINTS, MAX_PICTURE_POINTS = 36, 14_400
 
 
 class PdfiumFile:
@@ -55,6 +60,27 @@ class PdfiumFile:
             return self._read(page, index)
         except pypdfium2.PdfiumError as error:
             raise Unopenable(f"pypdfium2: page {index + 1}: {error}") from error
+        finally:
+            page.close()
+
+    def picture(self, index: int) -> Picture | None:
+        """Return how a page looks; None where it cannot be drawn."""
+        try:
+            page = self._file[index]
+        except pypdfium2.PdfiumError:
+            return None
+        try:
+            longest = max(page.get_size())
+            if not MIN_PICTURE_POINTS <= longest <= MAX_PICTURE_POINTS:
+                return None
+            scale = min(OCR_DPI / 72, OCR_PIXELS / longest)
+            bitmap = page.render(scale=scale)
+            try:
+                return Picture(bitmap.to_numpy()[:, :, :3].copy(), scale)
+            finally:
+                bitmap.close()
+        except pypdfium2.PdfiumError:
+            return None
         finally:
             page.close()
 

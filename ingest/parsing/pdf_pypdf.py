@@ -62,6 +62,9 @@ class PypdfFile:
             raise Unopenable(f"pypdf: page {index + 1}: {type(error).__name__}: {error}") from error
         return PageText(text.replace("\r\n", "\n").replace("\r", "\n"), self._labels[index] or None, is_drawn)
 
+    def picture(self, index: int) -> None:
+        """Return None: pypdf draws nothing."""
+
     def outline(self) -> Iterator[OutlineEntry]:
         """Yield the bookmarks that lead to a page."""
         try:

@@ -5,6 +5,7 @@ is no better. *Suspect* text has words that no language has; it is kept, with a 
 """
 
 import re
+import string
 
 __all__ = ["GARBAGE", "garbage_score", "is_suspect", "visible_chars"]
 
@@ -12,6 +13,8 @@ __all__ = ["GARBAGE", "garbage_score", "is_suspect", "visible_chars"]
 MIN_VISIBLE = 20
 GARBAGE = 1.0
 MAX_UNMAPPED_SHARE, MAX_SYMBOL_SHARE, MAX_MEAN_WORD, MAX_SINGLE_SHARE = 0.10, 0.15, 18.0, 0.60
+# Chinese has these characters too, the sign for "one" among them; a third of a page of it they are not.
+MAX_SWAPPED_SHARE = 0.30
 MIN_WORDS_FOR_SINGLES = 10
 MIN_SUSPECT_WORDS, MIN_FUNCTION_SHARE = 60, 0.02
 
@@ -19,6 +22,8 @@ VISIBLE = re.compile(r"\S")
 # Names of glyphs and of character codes instead of characters; controls, private use, replacement, noncharacters.
 UNMAPPED = re.compile("/g[0-9]{1,5}|\\(cid:[0-9]{1,6}\\)|[\x00-\x08\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd-\uffff]")
 LATIN_1_SYMBOLS = re.compile("[\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7]")
+# Latin letters whose two bytes of UTF-16 were taken in the wrong order: Chinese to look at, and no text.
+SWAPPED = re.compile(f"[{''.join(chr(ord(letter) << 8) for letter in string.ascii_letters)}]")
 LETTERS = re.compile(r"[^\W\d_]+")
 LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
@@ -50,7 +55,8 @@ def garbage_score(text: str) -> float:
         return 0.0
     unmapped = sum(len(match) for match in UNMAPPED.findall(text)) / visible / MAX_UNMAPPED_SHARE
     symbols = len(LATIN_1_SYMBOLS.findall(text)) / visible / MAX_SYMBOL_SHARE
-    return max(unmapped, symbols, _word_score(text))
+    swapped = len(SWAPPED.findall(text)) / visible / MAX_SWAPPED_SHARE
+    return max(unmapped, symbols, swapped, _word_score(text))
 
 
 def _word_score(text: str) -> float:

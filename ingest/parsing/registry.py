@@ -105,7 +105,7 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("msg", "msg", 2, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
     Format("ods", "sheets", 2, "application/vnd.oasis.opendocument.spreadsheet", ("ods", "ots"), False),
     Format("odt", "odt", 2, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
-    Format("pdf", "pdf", 2, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
+    Format("pdf", "pdf", 3, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),
     Format(
         "pptm",
         "pptx",
@@ -129,6 +129,8 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("xml", "text", 1, "application/xml", ("xml", "xsd", "xsl", "xslt", "rss", "atom", "opml", "plist"), True),
 )
 
+# What the text of OCR comes from; its models are part of rapidocr.
+OCR = ("onnxruntime", "rapidocr")
 # Readers that decode parts of a file like text files, or take the fallback encoding: of books, mail, rich text.
 DECODING = frozenset({"epub", "mail", "rtf"})
 # Kinds that are known but have no reader: what such a file is, and what would help. Names are extensions.
@@ -216,6 +218,7 @@ def parse_fingerprint(kind: str, options: ReaderOptions | None = None) -> str:
         libraries += ("chardet",)
     if kind == "pdf":
         parts += [f"pdf_engine={options.pdf_engine}", f"repair={optional_version('pikepdf') or 'no'}"]
+        libraries += OCR if options.ocr else ()
     return " ".join(parts + [f"{library}/{_library_version(library)}" for library in sorted(libraries)])
 
 

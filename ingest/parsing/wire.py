@@ -128,6 +128,7 @@ def unpack_setup(message: Mapping[str, object]) -> tuple[Limits, ReaderOptions]:
     return Limits(**numbers), ReaderOptions(  # type: ignore[arg-type]  # whole numbers stay whole in JSON
         fallback_encoding=_string(options.get("fallback_encoding")),
         pdf_engine=engine,  # type: ignore[arg-type]  # checked two lines above
+        ocr=options.get("ocr") is True,
         pdf_passwords=tuple(_string(password) for password in _list(options.get("pdf_passwords"))),
     )
 

@@ -151,6 +151,7 @@ def test_columns_that_are_read_down_already_stay() -> None:
         "\ue001\ue002\ue003 private letters in a row here",
         "¤¥¦§¨© «¬®¯°±²³ words between the signs",
         "w o r d s s e t w i d e a p a r t l i k e t h i s",
+        "".join(chr(ord(letter) << 8) for letter in "Multicolor black on paper"),
         "wordswithoutanyblankbetweenthem" * 4,
     ],
 )

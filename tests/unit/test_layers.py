@@ -38,6 +38,7 @@ ADAPTERS = {
     "pypdfium2": {"ingest/parsing/pdf_pdfium.py"},
     "qdrant_client": set(),
     "qdrant_edge": {"ingest/shard.py", "search/edge.py", "search/sparse.py"},
+    "rapidocr": {"ingest/parsing/pdf_ocr.py"},
     "selectolax": {"ingest/parsing/html_events.py"},
     "sqlite_utils": {"ingest/catalog/schema.py"},
     "starlette": {"agent_tool/http_server.py", "agent_tool/plain_errors.py", "agent_tool/server.py"},
