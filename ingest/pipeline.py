@@ -41,7 +41,7 @@ __all__ = ["dry_run", "roots_of", "run"]
 
 log = logging.getLogger(__name__)
 
-CHANGING = Failure("unstable", "changed while it was read, twice")
+CHANGING = Failure("unstable", "changed or was not to be opened while it was read, twice")
 # How often a run plans anew because files changed while they were read; after that they count as unstable.
 ATTEMPTS = 2
 

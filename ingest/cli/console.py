@@ -13,6 +13,10 @@ if TYPE_CHECKING:  # rich costs 0.1 s, and scripts that take JSON need none of i
 __all__ = ["note", "print_json", "table", "write_table"]
 
 
+# A pipe has as many columns as a line needs; rich wants a number.
+PIPE_COLUMNS = 1000
+
+
 def print_json(value: Mapping[str, object]) -> None:
     """Print one JSON object on one line to stdout."""
     click.echo(json.dumps(value, ensure_ascii=False))
@@ -31,13 +35,18 @@ def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = N
 
 
 def write_table(made: "Table") -> None:
-    """Print a table to stdout: as wide as the terminal, as wide as it likes when piped."""
+    """Print a table to stdout: as wide as the terminal, as wide as it likes and without padding when piped."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, highlight=False, width=1000)
-    console.print(made)
+    if console.is_terminal:
+        console.print(made)
+        return
+    console = Console(highlight=False, width=PIPE_COLUMNS)
+    with console.capture() as written:
+        console.print(made)
+    for line in written.get().rstrip("\n").split("\n"):
+        click.echo(line.rstrip())
 
 
 def note(text: str) -> None:
