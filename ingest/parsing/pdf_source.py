@@ -15,7 +15,7 @@ from .pdf_engine import PageText, PdfFile, Unopenable
 from .pdf_lines import join_soft_hyphens
 from .pdf_pdfium import PdfiumFile
 from .pdf_pypdf import PypdfFile
-from .pdf_quality import GARBAGE, garbage_score, is_suspect, visible_chars
+from .pdf_quality import DOUBT, GARBAGE, garbage_score, is_cleaner, is_suspect
 from .registry import ReaderInput
 
 __all__ = ["Pages", "PdfSource"]
@@ -141,9 +141,9 @@ class PdfSource:
         except Unopenable:
             page = None
         score = garbage_score(page.text) if page else GARBAGE
-        if (page is None or score >= GARBAGE) and self._engine == "auto" and self.file is not self._pypdf:
+        if (page is None or score >= DOUBT) and self._engine == "auto" and self.file is not self._pypdf:
             other = self._other(index)
-            if other is not None and (page is None or _is_cleaner(other.text, page.text)):
+            if other is not None and (page is None or is_cleaner(other.text, page.text)):
                 pages.by_pypdf.append(number)
                 label = page.label if page else other.label
                 page, score = PageText(other.text, label, other.is_drawn), garbage_score(other.text)
@@ -189,8 +189,3 @@ class PdfSource:
             return self._as_pypdf().page(index)
         except (Refused, Unopenable, IndexError):
             return None
-
-
-def _is_cleaner(text: str, than: str) -> bool:
-    """True where ``text`` is less garbage and not just less text."""
-    return garbage_score(text) < garbage_score(than) and 2 * visible_chars(text) >= visible_chars(than)

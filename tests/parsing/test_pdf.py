@@ -182,6 +182,18 @@ def test_a_page_that_one_engine_garbles_is_read_by_the_other(monkeypatch: pytest
     assert parsed(FILES / "manual.pdf", ReaderOptions(pdf_engine="pypdfium2")).gaps == (Gap(5, "garbled"),)
 
 
+def test_a_page_of_torn_words_is_read_by_the_engine_that_keeps_them_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no garbage yet, but the other reading is far better; one that is hardly better changes nothing."""
+    whole = "The harbour office is open on Monday and the ferry leaves at nine for the town over there."
+    torn = whole.replace("harbour", "h a r b o u r").replace("Monday", "M o n d a y")
+    monkeypatch.setattr(PdfiumFile, "page", lambda file, index: PageText(torn, None, is_drawn=True))
+    for text, chosen in ((whole, whole), (torn.replace("M o n d a y", "Monday"), torn)):
+        monkeypatch.setattr(PypdfFile, "page", lambda file, index, text=text: PageText(text, None, is_drawn=True))
+        document = parsed(FILES / "columns.pdf")
+        assert document.text == chosen
+        assert bool(document.warnings) == (chosen == whole)
+
+
 def test_a_page_is_not_replaced_by_a_scrap_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less text is not cleaner text: the page is a gap then, and its title alone does not pass for all of it."""
     monkeypatch.setattr(PdfiumFile, "page", lambda file, index: PageText("\ue001" * 400, None, is_drawn=True))
