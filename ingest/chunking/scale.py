@@ -1,6 +1,6 @@
 """How a text is measured, in tokens of the embedding model's own tokenizer. Knows none: the embedder passes its own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,13 @@ __all__ = ["TokenScale", "Tokenizer", "clip"]
 # A WordPiece tokenizer turns a word of over 100 characters into one unknown token. No token of a vocabulary is longer
 # than some 18 characters, so a longer one hides text: it counts as half its characters.
 LONGEST_TOKEN = 20
+
+
+# A line of a context is cut far behind what can be shown of it: a header row may have a million columns.
+LONGEST_LINE_TOKEN = 256
+# Tokenizers take some 900 bytes a token while they work, and a file of 20 MiB may be a single paragraph. Far above any
+# paragraph that somebody wrote.
+WINDOW_CHARS = 1 << 19
 
 
 class Tokenizer(Protocol):
@@ -33,7 +40,11 @@ class TokenScale:
     def __init__(self, text: str, pieces: Iterable[tuple[int, int]], tokenizer: Tokenizer) -> None:
         """Measure ``text`` piece by piece, so that the count of one block does not depend on its neighbours."""
         bounds = list(pieces)
-        found = [tokenizer.token_ends(text[start:end]) + start for start, end in bounds]
+        found = [
+            tokenizer.token_ends(text[first:last]) + first
+            for start, end in bounds
+            for first, last in _windows(text, start, end)
+        ]
         self._ends = _spread(text, bounds[0][0], np.concatenate(found)) if bounds else np.empty(0, dtype=np.int64)
 
     def at(self, offset: int) -> int:
@@ -60,8 +71,20 @@ class TokenScale:
         return max(offset, int(self._ends[index])) if index >= 0 else offset
 
 
+def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield ``start`` to ``end`` in stretches of bounded length, cut before white space: no token lies across that."""
+    while end - start > WINDOW_CHARS:
+        cut = max(text.rfind(" ", start + 1, start + WINDOW_CHARS), text.rfind("\n", start + 1, start + WINDOW_CHARS))
+        if cut < 0:
+            cut = start + WINDOW_CHARS
+        yield start, cut
+        start = cut
+    yield start, end
+
+
 def clip(line: str, tokens: int, tokenizer: Tokenizer) -> tuple[str, int]:
     """Return as many words of ``line`` as fit into ``tokens``, or a piece of its first word, and their count."""
+    line = line[: tokens * LONGEST_LINE_TOKEN]
     ends = _spread(line, 0, tokenizer.token_ends(line))
     if len(ends) <= tokens:
         return line, len(ends)

@@ -1,5 +1,6 @@
 """The parts of chunking one by one: sentences, anchors, gaps, long words, the token scale."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from ingest.chunking.anchors import anchors, priority
 from ingest.chunking.gaps import split
-from ingest.chunking.scale import TokenScale
+from ingest.chunking.scale import WINDOW_CHARS, TokenScale, clip
 from ingest.chunking.sentences import ends_sentence, sentence_starts
 from ingest.chunking.words import inner_cuts
 
@@ -164,3 +165,33 @@ def test_a_scale_may_begin_anywhere() -> None:
     scale = TokenScale(text, [(101, len(text))], OneTokenPerWord())
     assert scale.at(101) == 0
     assert scale.at(len(text)) == 3
+
+
+class MeasuringTokenizer:
+    """A token a word, and how much it was given at once."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+
+    def token_ends(self, text: str) -> NDArray[np.int32]:
+        self.longest = max(self.longest, len(text))
+        return np.array([match.end() for match in re.finditer(r"\S+", text)], dtype=np.int32)
+
+
+@pytest.mark.parametrize("text", ["tide and\nquay " * 200_000, "x" * 2_500_000, ""])
+def test_a_scale_never_gives_a_tokenizer_a_whole_book(text: str) -> None:
+    """A tokenizer takes a thousand times what it is given; the parts are measured as the whole is."""
+    tokenizer = MeasuringTokenizer()
+    scale = TokenScale(text, [(0, len(text))], tokenizer)
+    assert tokenizer.longest <= WINDOW_CHARS
+    assert scale.at(len(text)) == sum(max(1, len(word) // 2) if len(word) > 20 else 1 for word in text.split())
+    assert scale.at(len("tide and\nquay")) == (3 if " " in text else len("tide and\nquay") // 2 if text else 0)
+
+
+def test_a_line_of_a_context_is_measured_no_further_than_it_can_be_shown() -> None:
+    """A header row may have a million columns; the first of them are its line."""
+    tokenizer = MeasuringTokenizer()
+    assert clip("berth " * 1_000_000, 4, tokenizer) == ("berth berth berth berth", 4)
+    assert clip("berth and price", 4, tokenizer) == ("berth and price", 3)
+    assert clip("x" * 1_000_000, 4, tokenizer) == ("x" * 8, 4)
+    assert tokenizer.longest <= 2_000
