@@ -19,6 +19,9 @@ __all__ = ["check_document", "read_document"]
 
 # Raised where a library did not foresee what it met; their messages are names and no sentences.
 UNSAID = (LookupError, AttributeError, TypeError, AssertionError, NameError, ArithmeticError, StopIteration)
+# Rows, records and paragraphs of a document. A worker may hold three times as many, but the run takes some 800 bytes for
+# each (measured), and has no limit that would end it alone.
+MAX_BLOCKS = 2_000_000
 
 
 def read_document(
@@ -52,6 +55,8 @@ def read_document(
         if len(document.text) > limits.text_chars:
             over = f"{len(document.text)} characters of text, over {limits.text_chars}"
             return ParseFailure("too_large", over, read_as)
+        if len(document.blocks) > MAX_BLOCKS:
+            return ParseFailure("too_large", f"{len(document.blocks)} blocks, over {MAX_BLOCKS}; split it", read_as)
         check_document(document)
     except Refused as refusal:
         return replace(refusal.failure, kind=refusal.failure.kind or read_as)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.parsing import reading
 from ingest.parsing.document import Block, Document
 from ingest.parsing.failure import ParseFailure, Refused, shorten
 from ingest.parsing.limits import Limits
@@ -195,6 +196,13 @@ def test_limits_make_failures_and_never_shorter_documents() -> None:
     assert read_document(b"", "pdf") == ParseFailure("empty", "no bytes")
     assert read_document(b"long text", "text", limits=Limits(text_chars=5)).status == "too_large"  # type: ignore[union-attr]
     assert read_document(b"long text", "text", limits=Limits(text_file_bytes=5)).status == "too_large"  # type: ignore[union-attr]
+
+
+def test_more_rows_than_a_run_can_hold_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker could hold them; what takes its answer has no limit of its own."""
+    monkeypatch.setattr(reading, "MAX_BLOCKS", 3)
+    assert isinstance(read_document(b"a\n\nb\n\nc", "text"), Document)
+    assert read_document(b"a\n\nb\n\nc\n\nd", "text") == ParseFailure("too_large", "4 blocks, over 3; split it")
 
 
 def test_reasons_are_one_printable_line() -> None:
