@@ -19,8 +19,8 @@ __all__ = ["check_document", "read_document"]
 
 # Raised where a library did not foresee what it met; their messages are names and no sentences.
 UNSAID = (LookupError, AttributeError, TypeError, AssertionError, NameError, ArithmeticError, StopIteration)
-# Rows, records and paragraphs of a document. A worker may hold three times as many, but the run takes some 800 bytes for
-# each (measured), and has no limit that would end it alone.
+# Rows, records and paragraphs of a document. A worker may hold three times as many, but the run takes some 800 bytes
+# for each (measured), and has no limit that would end it alone.
 MAX_BLOCKS = 2_000_000
 
 
