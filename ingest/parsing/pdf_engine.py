@@ -8,7 +8,10 @@ if TYPE_CHECKING:  # a worker loads numpy for OCR alone
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["OutlineEntry", "PageText", "PdfFile", "Picture", "Unopenable"]
+__all__ = ["MAX_ANNOTATIONS", "OutlineEntry", "PageText", "PdfFile", "Picture", "Unopenable"]
+
+# More fields than any form has on a page.
+MAX_ANNOTATIONS = 5_000
 
 
 class Unopenable(Exception):
@@ -24,13 +27,15 @@ class PageText:
     r"""The text of one page as the engine gives it, not normalised; lines end with ``\n``.
 
     ``is_drawn``: something is on the page, be it text or not. ``is_invisible``: some of its text is drawn so that
-    nobody sees it, and there is no picture that it could be the text of.
+    nobody sees it, and there is no picture that it could be the text of. ``entries``: what is filled into form fields
+    and text boxes, which are no content of the page but seen on it; hidden ones are left out.
     """
 
     text: str
     label: str | None
     is_drawn: bool
     is_invisible: bool = False
+    entries: tuple[str, ...] = ()
 
 
 class Picture(NamedTuple):

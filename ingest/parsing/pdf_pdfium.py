@@ -11,7 +11,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from .pdf_columns import Box, read_columns
-from .pdf_engine import OutlineEntry, PageText, Picture, Unopenable
+from .pdf_engine import MAX_ANNOTATIONS, OutlineEntry, PageText, Picture, Unopenable
 
 __all__ = ["PdfiumFile"]
 
@@ -21,6 +21,9 @@ LINE_END_HYPHEN = re.compile("(?<=[^\\W\\d_])\ufffe(?=[^\\W\\d_])")
 # More objects than any page of prose has; drawings and maps have more, and their text is visible.
 MAX_OBJECTS = 20_000
 INVISIBLE_MODE = 3
+# What a reader sees though it is no content of the page: where each kind of annotation keeps its text.
+ENTRIES = {pdfium.FPDF_ANNOT_WIDGET: b"V", pdfium.FPDF_ANNOT_FREETEXT: b"Contents"}
+HIDDEN = pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW
 # A picture of this share of the page is a scan, whose text (OCR) is rightly invisible.
 SCAN_SHARE = 0.5
 
@@ -74,7 +77,8 @@ class PdfiumFile:
             if not MIN_PICTURE_POINTS <= longest <= MAX_PICTURE_POINTS:
                 return None
             scale = min(OCR_DPI / 72, OCR_PIXELS / longest)
-            bitmap = page.render(scale=scale)
+            # What is filled in is read as text already.
+            bitmap = page.render(scale=scale, draw_annots=False, may_draw_forms=False)
             try:
                 return Picture(bitmap.to_numpy()[:, :, :3].copy(), scale)
             finally:
@@ -117,7 +121,8 @@ class PdfiumFile:
         finally:
             textpage.close()
         is_drawn, is_invisible = self._look(page)
-        return PageText(text, self._label(index), is_drawn or bool(text.strip()), is_invisible)
+        entries = tuple(self._entries(page))
+        return PageText(text, self._label(index), is_drawn or bool(text.strip()), is_invisible, entries)
 
     def _look(self, page: pypdfium2.PdfPage) -> tuple[bool, bool]:
         """Return whether something other than text is drawn, and whether text is that nobody sees."""
@@ -141,6 +146,26 @@ class PdfiumFile:
                 x0, y0, x1, y1 = (edge.value for edge in bounds)
                 is_hidden = x1 > x0 and (x1 < left or x0 > right or y1 < bottom or y0 > top)
         return is_drawn, is_hidden and not has_scan
+
+    def _entries(self, page: pypdfium2.PdfPage) -> Iterator[str]:
+        """Yield what is filled into the page's form fields and text boxes, but for hidden ones."""
+        for number in range(min(pdfium.FPDFPage_GetAnnotCount(page), MAX_ANNOTATIONS)):
+            annotation = pdfium.FPDFPage_GetAnnot(page, number)
+            if not annotation:
+                continue
+            try:
+                key = ENTRIES.get(pdfium.FPDFAnnot_GetSubtype(annotation))
+                if key is None or pdfium.FPDFAnnot_GetFlags(annotation) & HIDDEN:
+                    continue
+                if pdfium.FPDFAnnot_GetValueType(annotation, key) != pdfium.FPDF_OBJECT_STRING:
+                    continue  # a button: its value is a name, such as Off
+                size = pdfium.FPDFAnnot_GetStringValue(annotation, key, None, 0)
+                buffer = ctypes.create_string_buffer(size)
+                target = ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR))
+                pdfium.FPDFAnnot_GetStringValue(annotation, key, target, size)
+                yield _utf16(buffer.raw)
+            finally:
+                pdfium.FPDFPage_CloseAnnot(annotation)
 
     def _label(self, index: int) -> str | None:
         size = pdfium.FPDF_GetPageLabel(self._file, index, None, 0)

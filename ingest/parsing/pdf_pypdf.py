@@ -9,11 +9,11 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 
-from pypdf import PasswordType, PdfReader
+from pypdf import PageObject, PasswordType, PdfReader
 from pypdf.errors import PyPdfError
-from pypdf.generic import Destination
+from pypdf.generic import Destination, DictionaryObject, TextStringObject
 
-from .pdf_engine import OutlineEntry, PageText, Unopenable
+from .pdf_engine import MAX_ANNOTATIONS, OutlineEntry, PageText, Unopenable
 
 __all__ = ["PypdfFile"]
 
@@ -29,6 +29,10 @@ BROKEN = (
 # Operators that paint: paths, shadings, pictures and forms, text.
 PAINTS = re.compile(rb"(?:^|[\s\])>])(?:f\*?|F|[bB]\*?|[sS]|sh|Do|BI|Tj|TJ|'|\")(?=\s|$)")
 MAX_OUTLINE_DEPTH = 32
+# What a reader sees though it is no content of the page: where each kind of annotation keeps its text (ISO 32000-1,
+# 12.5.6.6 and 12.7.3); and the flags of those that nobody sees.
+ENTRIES = {"/Widget": "/V", "/FreeText": "/Contents"}
+HIDDEN = 1 << 1 | 1 << 5
 
 
 class PypdfFile:
@@ -60,7 +64,8 @@ class PypdfFile:
             is_drawn = contents is not None and PAINTS.search(contents.get_data()) is not None
         except BROKEN as error:
             raise Unopenable(f"pypdf: page {index + 1}: {type(error).__name__}: {error}") from error
-        return PageText(text.replace("\r\n", "\n").replace("\r", "\n"), self._labels[index] or None, is_drawn)
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return PageText(text, self._labels[index] or None, is_drawn, entries=tuple(_entries(page)))
 
     def picture(self, index: int) -> None:
         """Return None: pypdf draws nothing."""
@@ -114,3 +119,27 @@ class PypdfFile:
         except BROKEN:
             return None
         return page if page is not None and 0 <= page < self._count else None
+
+
+def _entries(page: PageObject) -> Iterator[str]:
+    """Yield what is filled into the page's form fields and text boxes, but for hidden and broken ones."""
+    try:
+        annotations = list(page.annotations or [])[:MAX_ANNOTATIONS]
+    except BROKEN:
+        return
+    for reference in annotations:
+        try:
+            annotation = reference.get_object()
+            entry = _entry(annotation) if isinstance(annotation, DictionaryObject) else None
+        except BROKEN:
+            continue
+        if entry is not None:
+            yield entry
+
+
+def _entry(annotation: DictionaryObject) -> str | None:
+    flags = annotation.get("/F", 0)
+    if isinstance(flags, int) and flags & HIDDEN:
+        return None
+    entry = annotation.get(ENTRIES.get(str(annotation.get("/Subtype")), ""))
+    return str(entry) if isinstance(entry, TextStringObject) else None

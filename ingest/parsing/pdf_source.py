@@ -5,7 +5,7 @@ where neither has text. Content and errors decide, never elapsed time, so that t
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .document import Gap
 from .failure import Refused
@@ -146,7 +146,7 @@ class PdfSource:
             if other is not None and (page is None or is_cleaner(other.text, page.text)):
                 pages.by_pypdf.append(number)
                 label = page.label if page else other.label
-                page, score = PageText(other.text, label, other.is_drawn), garbage_score(other.text)
+                page, score = replace(other, label=label), garbage_score(other.text)
         text, gap = "", None
         if page is None:
             gap = Gap(number, "unread")
@@ -166,6 +166,12 @@ class PdfSource:
             pages.suspect.append(number)
         if text and page is not None and page.is_invisible:
             pages.invisible.append(number)
+        # No part of the judgement above: a form with a field for every letter is no garbage.
+        if page is not None and (filled := "\n".join(filter(str.strip, page.entries))):
+            filled, deceptive = normalise(UNMAPPED.sub(" ", filled))
+            if LETTER_OR_DIGIT.search(filled):
+                pages.deceptive += deceptive
+                text = "\n\n".join(filter(None, (text.rstrip("\n"), filled)))
         label = collapse(normalise(page.label[: 2 * MAX_LABEL_CHARS])[0]) if page is not None and page.label else None
         pages.texts.append(text)
         pages.labels.append(label if label and label != str(number) and len(label) <= MAX_LABEL_CHARS else None)

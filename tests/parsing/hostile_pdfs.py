@@ -261,6 +261,19 @@ HOSTILE: Mapping[str, bytes] = {
         {6: b"<< /Filter /Standard /V 5 /R 6 /Length 2147483647 /O (x) /U (x) /P -1 >>"},
         trailer=b"/Root 1 0 R /Encrypt 6 0 R /ID [(a) (b)]",
     ),
+    "annotations that are themselves": one_page(
+        {
+            3: page(b"/Parent 2 0 R /MediaBox [0 0 420 300] /Annots 6 0 R"),
+            6: b"[6 0 R 3 0 R 7 0 R null (x) 4711]",
+            7: b"<< /Type /Annot /Subtype /Widget /V 7 0 R /F 7 0 R /Parent 7 0 R /Kids [7 0 R] >>",
+        }
+    ),
+    "a million annotations": one_page(
+        {
+            3: page(b"/Parent 2 0 R /MediaBox [0 0 420 300] /Annots [%s]" % (b"7 0 R " * MANY)),
+            7: b"<< /Type /Annot /Subtype /Widget /V (x) >>",
+        }
+    ),
     "a catalog that is a number": one_page({1: b"4711"}),
     "pages that are a text": one_page({2: b"(pages)"}),
     "kids that are numbers": one_page({2: b"<< /Type /Pages /Kids [1 2 3 (x) null true << >>] /Count 7 >>"}),

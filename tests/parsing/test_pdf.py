@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from ingest.parsing.document import Document, Gap
 from ingest.parsing.failure import ParseFailure
@@ -101,6 +102,29 @@ def test_pages_of_pictures_are_gaps_and_a_file_of_them_needs_ocr() -> None:
             found = result(CASES / name, ReaderOptions(pdf_engine=engine))
             assert isinstance(found, ParseFailure)
             assert found.status == "needs_ocr"
+
+
+@pytest.mark.parametrize("engine", get_args(PdfEngine))
+def test_what_is_filled_into_a_form_is_text_of_its_page(engine: PdfEngine, tmp_path: Path) -> None:
+    """Fields and text boxes are no content of a page, yet a person reads them there; hidden fields nobody reads."""
+    canvas = Canvas(str(tmp_path / "form.pdf"), pagesize=(420, 300), invariant=1)
+    for page, (name, place) in enumerate([("Ada Holm", "Berth 7"), ("Bo Lind", "")]):
+        canvas.drawString(40, 250, f"Application {page + 1}. Name and berth:")
+        canvas.acroForm.textfield(name=f"name{page}", value=name, x=40, y=200, width=200, height=20)
+        canvas.acroForm.textfield(name=f"place{page}", value=place, x=40, y=170, width=200, height=20)
+        canvas.acroForm.textfield(
+            name=f"secret{page}", value="never seen", x=40, y=140, width=99, height=20, annotationFlags="hidden"
+        )
+        canvas.acroForm.checkbox(name=f"paid{page}", checked=page == 0, x=300, y=140, size=20)
+        canvas.freeTextAnnotation(f"Paid in month {page + 3}.", "0 g /Helv 9 Tf", (40, 100, 200, 120))
+        canvas.showPage()
+    canvas.save()
+    document = parsed(tmp_path / "form.pdf", ReaderOptions(pdf_engine=engine))
+    assert document.text == (
+        "Application 1. Name and berth:\n\nAda Holm\nBerth 7\nPaid in month 3.\n\n"
+        "Application 2. Name and berth:\n\nBo Lind\nPaid in month 4."
+    )
+    assert page_of(document, "Bo Lind") == 2
 
 
 @pytest.mark.parametrize("engine", get_args(PdfEngine))
