@@ -132,11 +132,7 @@ class WorkerPool:
                 worker = self._start()
             worker.attempt = attempt = waiting.popleft()
             worker.deadline = time.monotonic() + self._limits.deadline_s(attempt.job.kind, attempt.job.size_bytes)
-            try:
-                worker.connection.sendall(pack_job(attempt.job, use_fallback=attempt.use_fallback))
-            except OSError:
-                # It died while idle; the end of its stream is read in the next round, and the job runs elsewhere.
-                log.debug("worker.gone pid=%d", worker.process.pid)
+            self._send(worker, pack_job(attempt.job, use_fallback=attempt.use_fallback))
 
     def _wait(self, waiting: deque[_Attempt]) -> list[tuple[Job, ParseResult]]:
         """Wait for the next answers, ends or deadlines. Jobs to be run again go back to ``waiting``."""
@@ -213,22 +209,35 @@ class WorkerPool:
 
     def _start(self) -> _Worker:
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                [*self._command, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=None if self._debug else subprocess.DEVNULL,
-                cwd=os.fspath(IMPORT_ROOT),
-                pass_fds=(theirs.fileno(),),
-                # A group of its own: Ctrl-C at the terminal is for the parent, which then ends its workers.
-                process_group=0,
-            )
+        try:
+            with theirs:
+                process = subprocess.Popen(
+                    [*self._command, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=None if self._debug else subprocess.DEVNULL,
+                    cwd=os.fspath(IMPORT_ROOT),
+                    pass_fds=(theirs.fileno(),),
+                    # A group of its own: Ctrl-C at the terminal is for the parent, which then ends its workers.
+                    process_group=0,
+                )
+        except OSError as error:
+            ours.close()
+            raise GroundedError(
+                f"parser worker: cannot start ({error.strerror}); lower the number of workers or end other programs"
+            ) from error
         worker = _Worker(process, ours, FrameReader(self._max_bytes))
         self._workers.append(worker)
         self._selector.register(ours, selectors.EVENT_READ, worker)
-        ours.sendall(pack_setup(self._limits, self._options))
+        self._send(worker, pack_setup(self._limits, self._options))
         return worker
+
+    def _send(self, worker: _Worker, frame: bytes) -> None:
+        try:
+            worker.connection.sendall(frame)
+        except OSError:
+            # It is gone already; the end of its stream is read in the next round, and its job runs elsewhere.
+            log.debug("worker.gone pid=%d", worker.process.pid)
 
     def _end(self, worker: _Worker, *, grace: bool = False) -> int:
         """Take a worker out of the pool and return its exit code. ``grace``: it is ending itself, or so it seems."""

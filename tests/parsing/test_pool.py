@@ -173,9 +173,9 @@ def test_leaving_the_results_ends_what_still_runs(tmp_path: Path) -> None:
     assert set(children()) == before
 
 
-def test_workers_that_cannot_start_are_an_error_of_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [(sys.executable, "-c", "raise SystemExit(3)"), ("/nowhere/python",)])
+def test_workers_that_cannot_start_are_an_error_of_the_run(tmp_path: Path, command: Sequence[str]) -> None:
     """A broken installation must not put every document into quarantine."""
-    command = (sys.executable, "-c", "raise SystemExit(3)")
     with WorkerPool(1, command=command) as pool, pytest.raises(GroundedError, match="cannot start"):
         results(pool, [job(tmp_path, "any", b"good")])
 
