@@ -4,8 +4,10 @@ Source: the public headers of pdfium (``fpdf_text.h``, ``fpdf_edit.h``) as bound
 """
 
 import ctypes
+import math
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -21,6 +23,9 @@ LINE_END_HYPHEN = re.compile("(?<=[^\\W\\d_])\ufffe(?=[^\\W\\d_])")
 # More objects than any page of prose has; drawings and maps have more, and their text is visible.
 MAX_OBJECTS = 20_000
 INVISIBLE_MODE = 3
+# Characters of a page that are asked for their angle before all are, and by how many degrees one may be askew.
+TURNED_SAMPLES, TURNED_WITHIN = 16, 10
+NEWLINE = ord("\n")
 # What a reader sees though it is no content of the page: where each kind of annotation keeps its text.
 ENTRIES = {pdfium.FPDF_ANNOT_WIDGET: b"V", pdfium.FPDF_ANNOT_FREETEXT: b"Contents"}
 HIDDEN = pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW
@@ -115,7 +120,7 @@ class PdfiumFile:
         textpage = page.get_textpage()
         try:
             text = textpage.get_text_range(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-            text = LINE_END_HYPHEN.sub("-\n", text)
+            text = LINE_END_HYPHEN.sub("-\n", _turned_lines_in_order(textpage, text, page.get_rotation()))
             boxes = [Box(*textpage.get_rect(number)) for number in range(textpage.count_rects())]
             text = read_columns(text, boxes, lambda box: textpage.get_text_bounded(*box, errors="replace"))
         finally:
@@ -172,6 +177,39 @@ class PdfiumFile:
         buffer = ctypes.create_string_buffer(size)
         pdfium.FPDF_GetPageLabel(self._file, index, buffer, size)
         return _utf16(buffer.raw) or None
+
+
+def _turned_lines_in_order(textpage: pypdfium2.PdfTextPage, text: str, rotation: int) -> str:
+    """Return the text with lines that are shown turned clockwise in the order in which a person reads them.
+
+    pdfium puts upright lines from left to right, which is right for those turned the other way alone.
+    """
+    count = textpage.count_chars()
+    samples = range(0, count, max(1, count // TURNED_SAMPLES))
+    if not any(_is_turned(textpage, number, rotation) for number in samples):
+        return text
+    turned = [False]
+    for number in range(count):
+        if pdfium.FPDFText_GetUnicode(textpage, number) == NEWLINE:
+            turned.append(False)
+        elif not turned[-1]:
+            turned[-1] = _is_turned(textpage, number, rotation)
+    lines = text.split("\n")
+    if len(lines) != len(turned):
+        return text
+    ordered: list[str] = []
+    for is_turned, run in groupby(range(len(lines)), key=turned.__getitem__):
+        numbers = list(run)
+        ordered += [lines[number] for number in (reversed(numbers) if is_turned else numbers)]
+    return "\n".join(ordered)
+
+
+def _is_turned(textpage: pypdfium2.PdfTextPage, number: int, rotation: int) -> bool:
+    """True for a character that stands on its right side as the page is shown; pdfium counts angles clockwise."""
+    if pdfium.FPDFText_IsGenerated(textpage, number) == 1:
+        return False  # a blank or line end that pdfium put in; it has no angle
+    angle = pdfium.FPDFText_GetCharAngle(textpage, number)
+    return angle >= 0 and abs((math.degrees(angle) + rotation) % 360 - 90) < TURNED_WITHIN
 
 
 def _utf16(raw: bytes) -> str:

@@ -6,7 +6,7 @@ Each is small; what is unbounded in it is what a reader would do with it. All bu
 import zlib
 from collections.abc import Mapping, Sequence
 
-__all__ = ["HOSTILE", "SENTENCE", "one_page"]
+__all__ = ["HOSTILE", "SENTENCE", "one_page", "page"]
 
 SENTENCE = "The lamp at the pier head burns all night."
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
