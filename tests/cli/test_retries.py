@@ -189,3 +189,17 @@ def test_a_new_version_of_a_library_tries_what_the_old_one_could_not(broken: Bro
     assert ended.exit_code == 3, "a second document was parsed"
     assert "letter.docx" not in {failure["source"] for failure in ended.json["failures"]}
     assert "reads of a heron" in broken.index.export()
+
+
+@pytest.mark.invariant("I5")
+def test_what_is_tried_and_when_makes_no_difference_in_the_end(broken: Broken) -> None:
+    """After wrong passwords, limits and requests the index is the one that a first run with the last settings makes."""
+    settings = {"GROUNDED_PDF_PASSWORDS": PASSWORD, "GROUNDED_MAX_DOCUMENT_CHARS": "20000"}
+    broken.run(GROUNDED_PDF_PASSWORDS="wrong")
+    broken.run("--retry-quarantined", GROUNDED_PDF_ENGINE="pypdf")
+    assert broken.run(**settings).exit_code == 3
+    fresh = IndexUnderTest(broken.index.folder, name="fresh")
+    broken.index, tried = fresh, broken.index
+    assert broken.run(**settings).exit_code == 3
+    broken.index = tried
+    assert tried.export() == fresh.export()
