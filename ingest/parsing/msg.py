@@ -9,6 +9,7 @@ import re
 
 from oxmsg import Message
 from oxmsg.attachment import Attachment
+from oxmsg.properties import Properties
 from oxmsg.recipient import Recipient
 
 from .assembly import Assembly
@@ -21,8 +22,12 @@ from .registry import ReaderInput
 __all__ = ["read"]
 
 # [MS-OXPROPS], PidTagDisplayTo and PidTagRtfCompressed: the recipients as shown, the body as compressed rich text.
-CODE_PAGES = frozenset({"874", "932", "936", "949", "950"})
 DISPLAY_TO, RTF_BODY = 0x0E04, 0x1009
+# Code pages of which Python has no alias that begins with ``windows``.
+CODE_PAGES = frozenset({"874", "932", "936", "949", "950"})
+# [MS-OXCDATA] 2.11.1, PtypString8: text in the code page of the message. The library takes another for what is in
+# recipients and attachments, which do not name one of their own.
+EIGHT_BIT, TAKEN_FOR = 0x001E, "iso-8859-15"
 # The sender's place in an Exchange directory, where a mail address is expected.
 EXCHANGE_NAME = re.compile(r"\s*</o=[^>]*>", re.IGNORECASE)
 
@@ -45,7 +50,8 @@ def read(task: ReaderInput) -> Document:
         raise Refused("damaged", f"a message without its part {error}") from error
     assembly = Assembly(task)
     date = message.sent_date
-    recipients = list(filter(None, map(_recipient, message.recipients)))
+    encoding = message.properties.body_encoding
+    recipients = [shown for found in message.recipients if (shown := _recipient(found, encoding))]
     headers = [
         ("From", EXCHANGE_NAME.sub("", message.sender or "")),
         ("To", "; ".join(recipients) or shown_to or ""),
@@ -60,21 +66,31 @@ def read(task: ReaderInput) -> Document:
         add_page(assembly, page, 1)
     elif message.properties.binary_prop_value(RTF_BODY):
         assembly.warn(["not_read: the body, which is there as rich text only"])
-    names = [collapse(normalise(_file_name(found))[0]) for found in message.attachments]
+    names = [collapse(normalise(_file_name(found, encoding))[0]) for found in message.attachments]
     assembly.warn(attachment_warning(names))
     return assembly.document(title=collapse(normalise(message.subject)[0]) or None)
 
 
-def _recipient(found: Recipient) -> str | None:
+def _recipient(found: Recipient, encoding: str) -> str | None:
     try:
-        return f"{found.name} <{found.email_address}>" if found.email_address else None
+        name, address = _mended(found.name, found.properties, encoding), found.email_address
     except KeyError:
         # Its storage is empty; the message as a whole names the recipients too.
         return None
+    return f"{name} <{address}>" if address else None
 
 
-def _file_name(found: Attachment) -> str:
+def _file_name(found: Attachment, encoding: str) -> str:
     try:
-        return found.file_name or "unnamed"
+        return _mended(found.file_name or "unnamed", found.properties, encoding)
     except KeyError:
         return "unnamed"
+
+
+def _mended(text: str, properties: Properties, encoding: str) -> str:
+    if text.isascii() or all(found.ptyp != EIGHT_BIT for found in properties):
+        return text
+    try:
+        return text.encode(TAKEN_FOR).decode(encoding)
+    except (ValueError, LookupError):
+        return text

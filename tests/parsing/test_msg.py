@@ -119,6 +119,30 @@ def test_a_body_of_html_is_read_where_there_is_no_plain_one() -> None:
     assert found.text.endswith("only HTML")
 
 
+def test_old_messages_are_read_in_their_code_page() -> None:
+    """Names of recipients too, which do not tell it; East Asian ones, whose names Python does not know."""
+    for page, name in ((1251, "Свиридов"), (950, "王小明")):
+        raw = name.encode(f"cp{page}")
+        values: dict[int, str | bytes] = {SUBJECT: "x", BODY: "y"}
+        index = properties(32, values)
+        stream = index["__properties_version1.0"]
+        assert isinstance(stream, bytes)
+        # PidTagInternetCodepage and PidTagMessageCodepage, both PtypInteger32.
+        stream += b"".join(struct.pack("<HHIII", 0x0003, number, 6, page, 0) for number in (0x3FDE, 0x3FFD))
+        recipient: Tree = {
+            "__properties_version1.0": bytes(8)
+            + struct.pack("<HHIQ", 0x001E, NAME, 6, len(raw) + 1)
+            + struct.pack("<HHIQ", 0x001E, 0x3003, 6, 3),
+            f"__substg1.0_{NAME:04X}001E": raw,
+            "__substg1.0_3003001E": b"a@b",
+        }
+        found = read_document(
+            compound({**index, "__properties_version1.0": stream, "__recip_version1.0_#00000000": recipient}), "msg"
+        )
+        assert isinstance(found, Document), found
+        assert f"To: {name} <a@b>" in found.text
+
+
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.data())
 def test_any_damage_ends_in_a_document_or_a_failure(data: st.DataObject) -> None:
