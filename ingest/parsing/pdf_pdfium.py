@@ -20,6 +20,7 @@ __all__ = ["PdfiumFile"]
 # In the text of a page this stands for a hyphen at the end of a line, the line break swallowed with it, if it is
 # between two letters; anywhere else for a glyph without a character.
 LINE_END_HYPHEN = re.compile("(?<=[^\\W\\d_])\ufffe(?=[^\\W\\d_])")
+BOUNDED_HYPHEN = "\x02"
 # More objects than any page of prose has; drawings and maps have more, and their text is visible.
 MAX_OBJECTS = 20_000
 INVISIBLE_MODE = 3
@@ -122,7 +123,7 @@ class PdfiumFile:
             text = textpage.get_text_range(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
             text = LINE_END_HYPHEN.sub("-\n", _turned_lines_in_order(textpage, text, page.get_rotation()))
             boxes = [Box(*textpage.get_rect(number)) for number in range(textpage.count_rects())]
-            text = read_columns(text, boxes, lambda box: textpage.get_text_bounded(*box, errors="replace"))
+            text = read_columns(text, boxes, lambda box: _line_in(textpage, box))
         finally:
             textpage.close()
         is_drawn, is_invisible = self._look(page)
@@ -177,6 +178,12 @@ class PdfiumFile:
         buffer = ctypes.create_string_buffer(size)
         pdfium.FPDF_GetPageLabel(self._file, index, buffer, size)
         return _utf16(buffer.raw) or None
+
+
+def _line_in(textpage: pypdfium2.PdfTextPage, box: Box) -> str:
+    """Return the line in a box. A hyphen at its end is another character here than in the text of the page."""
+    line: str = textpage.get_text_bounded(*box, errors="replace").rstrip()
+    return line[:-1] + "-" if line.endswith(BOUNDED_HYPHEN) else line
 
 
 def _turned_lines_in_order(textpage: pypdfium2.PdfTextPage, text: str, rotation: int) -> str:

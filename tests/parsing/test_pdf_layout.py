@@ -100,6 +100,24 @@ def test_a_table_drawn_across_an_upright_page_keeps_its_lines_and_those_around_i
     assert {"Table 7 of the ledger.", "Its source is the office."} < set(lines)
 
 
+def test_words_broken_in_columns_that_are_drawn_row_by_row_are_made_whole(tmp_path: Path) -> None:
+    """Each half belongs to its own column; across the gutter there is no word to join."""
+    left = ["The tide table hangs in the", "small hut beside the crane and", "is changed by the infor-",
+            "mation desk of the lock who", "also counts the empty berths"]  # fmt: skip
+    right = ["Nobody may leave a boat at", "the stone wall for more than", "two nights since the obser-",
+             "vation post turns there early", "morning when fog is thick"]  # fmt: skip
+
+    def draw(canvas: Canvas, number: int) -> None:
+        canvas.setFont("Helvetica", 9)
+        for row, (one, other) in enumerate(zip(left, right, strict=True)):
+            canvas.drawString(40, 200 - 14 * row, one)
+            canvas.drawString(220, 200 - 14 * row, other)
+
+    text = parsed(drawn(tmp_path / "columns.pdf", 1, draw), "auto").text
+    assert "is changed by the information\ndesk of the lock who\nalso counts the empty berths\nNobody may" in text
+    assert "two nights since the observation\npost turns there early" in text
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_titles_of_even_and_odd_pages_run_too(engine: PdfEngine, tmp_path: Path) -> None:
     """The author on the left, the chapter on the right, page numbers outside: none of it stands between sentences."""
