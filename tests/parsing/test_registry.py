@@ -158,7 +158,7 @@ def test_the_parent_process_loads_no_parser() -> None:
         "import sys, ingest.parsing.pool, ingest.parsing.registry as r;"
         "r.suggest_kind(b'a.md'); r.parse_fingerprint('pdf');"
         "print(sorted({'pypdf', 'pikepdf', 'pypdfium2', 'selectolax', 'markdown_it', 'chardet', 'mammoth', 'pptx',"
-        " 'lxml', 'openpyxl', 'python_calamine', 'striprtf', 'oxmsg', 'olefile'} & set(sys.modules)))"
+        " 'lxml', 'openpyxl', 'python_calamine', 'oxmsg', 'olefile'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True

@@ -27,12 +27,12 @@ ADAPTERS = {
     "mcp": {
         "agent_tool/http_server.py", "agent_tool/server.py", "agent_tool/stdio_server.py", "agent_tool/tokens.py"
     },
+    "olefile": {"ingest/parsing/containers.py"},
     "openpyxl": {"ingest/parsing/sheets.py"},
     "oxmsg": {"ingest/parsing/msg.py"},
     "pikepdf": {"ingest/parsing/pdf_repair.py"},
     "pptx": {"ingest/parsing/pptx.py"},
     "python_calamine": {"ingest/parsing/sheets.py"},
-    "striprtf": {"ingest/parsing/rtf.py"},
     "onnxruntime": {"search/fastembed_model.py"},
     "pypdf": {"ingest/parsing/pdf_pypdf.py"},
     "pypdfium2": {"ingest/parsing/pdf_pdfium.py"},
