@@ -15,9 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest.parsing.detect import detect
 from ingest.parsing.document import Document
-from ingest.parsing.failure import ParseFailure, Refused
+from ingest.parsing.failure import ParseFailure
 from ingest.parsing.limits import Limits
 from ingest.parsing.pool import Job, ParseResult, WorkerPool
 from ingest.parsing.reading import check_document, read_document
@@ -36,6 +35,8 @@ OTHER_SCRIPTS = ("ωμέγα", "вода", "漢字", "שלום")
 # No reader may have more than a GiB, nor think for minutes.
 LIMITS = Limits(address_space_bytes=1 << 30, cpu_s=10, html_cpu_s=10)
 MUTANTS = 20
+# The libraries of old workbooks and messages allocate what such a file says that it holds, and one of them aborts.
+OLE = b"\xd0\xcf\x11\xe0"
 
 
 @cache
@@ -62,7 +63,7 @@ def check_sound(found: Document) -> None:
     check_document(found)
     for block in found.blocks:
         assert found.text[block.start : block.end].strip()
-        assert 0 <= block.level <= 1000
+        assert (1 <= block.level <= 6) if block.kind == "heading" else block.level >= 0
     # Lone surrogates can be stored and sent nowhere.
     said = [found.title, found.warnings, found.meta, [block.heading for block in found.blocks]]
     json.dumps([found.text, *said, [part.label for part in found.parts]], ensure_ascii=False).encode()
@@ -88,14 +89,6 @@ def test_a_document_has_the_words_of_its_file_in_order(kind: str, data: st.DataO
     assert found.lines == (kind in LINED_KINDS)
     if found.lines:
         assert found.text == content.decode()
-
-
-def is_old_workbook(content: bytes, kind: str) -> bool:
-    """Whether calamine reads it as XLS: it follows loops in the table of sectors until memory ends, and aborts."""
-    try:
-        return detect(content, kind) == "xls"
-    except Refused:
-        return False
 
 
 class Bench:
@@ -182,7 +175,7 @@ def test_damage_ends_in_a_status_and_costs_no_other_file_its_result(
         assert result.reason.isprintable(), mutant
         assert len(result.reason) <= 200, mutant
         assert "Traceback" not in result.reason, mutant
-        assert result.status != "quarantined" or is_old_workbook(mutant, kind), (result, mutant)
+        assert result.status != "quarantined" or mutant.startswith(OLE), (result, mutant)
     assert capfd.readouterr() == ("", "")
 
 
