@@ -17,17 +17,22 @@ QUESTION = "What do I do when the bilge pump cannot keep up?"
 def main() -> None:
     """Run the demonstration; raises ``SystemExit`` with a sentence when a step fails."""
     with tempfile.TemporaryDirectory(prefix="grounded-demo-") as folder:
-        print("$ ingest data/sample              # the first run reads, cuts and embeds everything")
+        say("$ ingest data/sample              # the first run reads, cuts and embeds everything")
         command(folder, "run", str(SAMPLE))
-        print("\n$ ingest data/sample              # the second finds nothing to do")
+        say("\n$ ingest data/sample              # the second finds nothing to do")
         command(folder, "run", str(SAMPLE))
         report = json.loads(command(folder, "run", str(SAMPLE), "--json", show=False))
         if report["published"] or report["chunks"]["written"] or report["embeddings"]["computed"]:
             raise SystemExit("demo: running again wrote something; that is a bug")
-        print(f'\n$ ingest search "{QUESTION}"')
+        say(f'\n$ ingest search "{QUESTION}"')
         command(folder, "search", QUESTION, "--limit", "1")
-        print("\n$ ingest verify --full")
+        say("\n$ ingest verify --full")
         command(folder, "verify", "--full")
+
+
+def say(line: str) -> None:
+    """Print a line before what the commands print themselves, in a pipe too."""
+    print(line, flush=True)
 
 
 def command(folder: str, *words: str, show: bool = True) -> str:

@@ -10,8 +10,8 @@ from .sources import Scan, path_b64, shown_path
 
 __all__ = ["changes_of", "fallen_sources", "touched_rows"]
 
-# A source has these statuses by itself; all others are its document's.
-OWN_PROBLEMS = frozenset({"unreadable", "unstable", "too_large"})
+# A source that has a document has these statuses by itself; all others are its document's.
+OWN_PROBLEMS = frozenset({"unreadable", "unstable"})
 
 
 def changes_of(

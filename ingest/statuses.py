@@ -23,7 +23,7 @@ RETRY: Mapping[str, str] = {
     "binary": OTHERWISE,
     "too_large": "when the file changes or the limit is raised",
     "needs_password": "when the file changes, or the passwords for a PDF",
-    "needs_ocr": OTHERWISE,
+    "needs_ocr": "when the file or its reader changes, or OCR is switched on",
     "damaged": OTHERWISE,
     "quarantined": "when the file, its reader or a limit changes, or with --retry-quarantined",
     "unreadable": "every run",

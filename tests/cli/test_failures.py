@@ -151,3 +151,17 @@ def test_an_unreadable_new_file_is_a_failure_that_heals(mortal: Mortal) -> None:
     (docs / "note-1.md").chmod(0o600)
     healed = mortal.run(docs)
     assert (healed.exit_code, healed.json["chunks"]["total"]) == (0, 2)
+
+
+def test_a_copy_of_a_document_with_too_long_a_text_has_its_reason(tmp_path: Path) -> None:
+    """The status is the document's, found when the first of its sources was read, and so is what is said of it."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "long.md").write_text(note(1) * 20, encoding="utf-8")
+    index = IndexUnderTest(tmp_path)
+    limit = {"GROUNDED_MAX_DOCUMENT_CHARS": "2000"}
+    first = by_source(index.run(docs, **limit))["long.md"]
+    assert "characters of text, over 2000" in first["reason"]
+    (docs / "copy.md").write_bytes((docs / "long.md").read_bytes())
+    found = by_source(index.run(docs, **limit))
+    assert found["copy.md"] | {"source": "long.md"} == found["long.md"] == first

@@ -51,7 +51,11 @@ ENDS: dict[str, tuple[str, str, str]] = {
         "encrypted; put its password into the settings",
         "when the file changes, or the passwords for a PDF",
     ),
-    "scan.pdf": ("needs_ocr", "no text layer; run OCR over the file", "when the file or its reader changes"),
+    "scan.pdf": (
+        "needs_ocr",
+        "no text layer; run OCR over the file",
+        "when the file or its reader changes, or OCR is switched on",
+    ),
     "page.pdf": ("damaged", "named .pdf but holds HTML", "when the file or its reader changes"),
     "forbidden.md": ("unreadable", "EACCES: Permission denied", "every run"),
     "half.pdf.part": ("skipped", "a temporary, backup or lock file", "every run"),
