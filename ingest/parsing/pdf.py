@@ -64,14 +64,14 @@ def _read(task: ReaderInput) -> Document:
     if not any(pages.texts):
         if pages.gaps:
             if all(gap.reason == "unread" for gap in pages.gaps):
-                raise Refused("damaged", f"none of {len(pages.texts)} pages can be read")
+                raise Refused("damaged", f"none of {_counted(len(pages.texts))} can be read")
             reasons = {"no_text": "no text layer", "garbled": "text that is no language", "unread": "unreadable pages"}
             named = ", ".join(reasons[reason] for reason in sorted({gap.reason for gap in pages.gaps}))
             advice = "OCR found no words either" if pages.pictures else "run OCR over the file"
             if task.options.ocr and task.use_fallback:
                 advice = "the reader did not survive this file, so there was no OCR"
-            raise Refused("needs_ocr", f"{len(pages.texts)} pages: {named}; {advice}")
-        raise Refused("empty", f"{len(pages.texts)} blank pages")
+            raise Refused("needs_ocr", f"{_counted(len(pages.texts))}: {named}; {advice}")
+        raise Refused("empty", _counted(len(pages.texts), "blank page"))
     return _assemble(task, source.file.name, pages, outline, title)
 
 
@@ -126,14 +126,22 @@ def _warnings(pages: Pages, *, use_fallback: bool) -> Iterator[str]:
     if pages.imagined:
         yield f"page_count: the file claims {len(pages.texts) + pages.imagined} pages and has {len(pages.texts)}"
     if pages.by_pypdf:
-        yield f"read_again: pages read by pypdf: {_numbers(pages.by_pypdf)}"
+        yield f"read_again: by pypdf: {_numbered(pages.by_pypdf)}"
     if pages.by_ocr:
-        yield f"ocr: pages {_numbers(pages.by_ocr)} are read from their pictures"
+        yield f"ocr: read from the picture: {_numbered(pages.by_ocr)}"
     if pages.suspect:
-        yield f"suspect_text: words of no known language on pages {_numbers(pages.suspect)}"
+        yield f"suspect_text: words of no known language on {_numbered(pages.suspect)}"
     if pages.invisible:
-        yield f"invisible_text: text that nobody sees on pages {_numbers(pages.invisible)}"
+        yield f"invisible_text: text that nobody sees on {_numbered(pages.invisible)}"
     yield from deceptive_warnings(pages.deceptive)
+
+
+def _counted(number: int, noun: str = "page") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _numbered(pages: Sequence[int]) -> str:
+    return f"page{'' if len(pages) == 1 else 's'} {_numbers(pages)}"
 
 
 def _numbers(pages: Sequence[int]) -> str:

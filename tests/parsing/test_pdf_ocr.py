@@ -86,7 +86,7 @@ def test_only_pages_without_text_are_read_from_their_pictures(
     assert all(len(shape) == 3 and max(shape) <= 2_000 for shape in shapes)
     assert document.text.count("Words of a picture.") == 3
     assert document.gaps == ()
-    assert document.warnings == ("ocr: pages 4-6 are read from their pictures",)
+    assert document.warnings == ("ocr: read from the picture: pages 4-6",)
     assert isinstance(document.meta["ocr"], dict)
     assert document.meta["ocr"]["pages"] == "4-6"
 
@@ -125,7 +125,7 @@ def test_pages_beyond_the_share_of_a_document_stay_gaps(
     document = parsed(MIXED)
     assert len(shapes) == 2
     assert document.gaps == (Gap(6, "no_text"),)
-    assert document.warnings == ("ocr: pages 4-5 are read from their pictures",)
+    assert document.warnings == ("ocr: read from the picture: pages 4-5",)
 
 
 def test_after_a_crash_there_is_no_ocr(stand_in: Callable[[str], list[tuple[int, ...]]]) -> None:
@@ -191,7 +191,7 @@ def test_a_scanned_manual_is_read_and_its_pages_cited(monkeypatch: pytest.Monkey
     whole = parsed((FILES / "manual.pdf").read_bytes(), ReaderOptions())
     assert sum(page_words(document), Counter()).total() > 100
     assert f1(sum(page_words(document), Counter()), sum(page_words(whole), Counter())) > 0.98
-    assert document.warnings == ("ocr: pages 1-8 are read from their pictures",)
+    assert document.warnings == ("ocr: read from the picture: pages 1-8",)
     offset = document.text.index("invoice 9917")
     assert max(part.number for part in document.parts if part.start <= offset) == 5
     assert parsed(content) == document
