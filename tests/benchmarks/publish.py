@@ -17,13 +17,14 @@ from ingest.catalog.changes import CatalogChanges, DocumentRow, RootRow, SourceR
 from ingest.catalog.database import Catalog
 from ingest.catalog.vectors import StoredVector, pack_dense
 from ingest.failpoints import Failpoints
-from ingest.publish.clone import allocated_bytes, clone
+from ingest.publish.clone import allocated_bytes
 from ingest.publish.publisher import Publisher
 from search.generation import IndexLayout
 from search.identity import ChunkId, DocumentId, chunk_id, document_id
 from search.recipe import EmbeddingSpec, Recipe
 from search.records import Chunk, Location, SparseVector
 from search.sparse import sparse_spec
+from search.sparse_copy import copy_folder
 
 CHUNKS = int(os.environ.get("CHUNKS", "20000"))
 PER_DOCUMENT = 100
@@ -130,7 +131,7 @@ def _publish(catalog: Catalog, layout: IndexLayout, recipe: Recipe, changes: Cat
 def _copies(layout: IndexLayout, catalog: Catalog, folder: Path) -> Iterator[float]:
     for number in range(EDITS):
         begun = time.perf_counter()
-        clone(layout.generation(catalog.generation or ""), folder / f"copy-{number}")
+        copy_folder(layout.generation(catalog.generation or ""), folder / f"copy-{number}")
         yield time.perf_counter() - begun
 
 

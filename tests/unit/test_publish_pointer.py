@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from ingest.failpoints import Failpoints
-from ingest.publish.clone import allocated_bytes, clone
+from ingest.publish.clone import allocated_bytes
 from ingest.publish.durable import replace_file
 from ingest.publish.pointer import collect, next_revision, point, recover
 from search.errors import IndexDamaged
 from search.generation import IndexLayout, generation_name
+from search.sparse_copy import copy_folder
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_clone_has_the_bytes_and_the_holes_of_its_source(tmp_path: Path) -> No
         stream.write(b"tail")
         stream.truncate(96 << 20)
     (source / "empty").touch()
-    clone(source, tmp_path / "copy")
+    copy_folder(source, tmp_path / "copy")
     copy = tmp_path / "copy"
     assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*")) == ["empty", "in", "in/sparse"]
     assert (copy / "in" / "sparse").stat().st_size == 96 << 20
