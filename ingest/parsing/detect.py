@@ -17,7 +17,8 @@ __all__ = ["detect"]
 # Readers have always taken a header anywhere in the first KiB; files named .pdf come with more junk before it.
 PDF_HEADER_WITHIN, NAMED_PDF_HEADER_WITHIN = 1 << 10, 1 << 16
 HEAD_BYTES = 1 << 12
-HTML_START = re.compile(rb"(?:\s|<!--.*?-->|<\?xml.*?\?>)*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL)
+# Possessive: what was taken for a comment is never given back, or thirty comments would take hours.
+HTML_START = re.compile(rb"(?:\s|<!--.*?-->|<\?xml.*?\?>)*+(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL)
 # What spreadsheet programs accept as an old Excel or Word file: a page without its head.
 HTML_FRAGMENT = re.compile(rb"\s*<(?:table|body|head|meta|style|div|p|center)[\s>]", re.IGNORECASE)
 MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")

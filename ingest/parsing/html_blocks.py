@@ -177,12 +177,12 @@ class _Renderer:
         elif name == "pre":
             self._flush()
             self._pre = max(0, self._pre - 1)
-        elif name in CONTAINERS:
+        elif name in CONTAINERS and not self._pre:
             self._flush()
             self._containers.pop()
             if name == "li" and self._lists:
                 self._lists[-1].marker = ""
-        elif name in ("ul", "ol"):
+        elif name in ("ul", "ol") and not self._pre:
             self._flush()
             self._lists.pop()
         elif name in BREAKS:

@@ -124,7 +124,8 @@ def _add_part(assembly: Assembly, part: Message, task: ReaderInput, met: _Met, l
     if met.parts > MAX_PARTS or depth > MAX_DEPTH:
         raise Refused("damaged", f"a message of more than {MAX_PARTS} parts, or {MAX_DEPTH} deep")
     kind = part.get_content_type()
-    inside = part.get_payload()
+    # Of a part without others the payload is decoded later, by what it is; ``email`` stops at some charsets.
+    inside = part.get_payload() if part.is_multipart() else None
     if kind == "message/rfc822" and isinstance(inside, list):
         for message in inside:
             if isinstance(message, Message):

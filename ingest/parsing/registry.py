@@ -32,7 +32,7 @@ __all__ = [
 
 # Versions of our own parts that shape a document. Raise one when its output changes for any input: documents are read
 # again, and those whose text stays equal keep every chunk.
-DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 2, 2, 1
+DETECT_VERSION, DECODE_VERSION, NORMALISE_VERSION = 2, 2, 2
 
 # Limits that a file or its text can be over; all others are those of a worker.
 SIZE_LIMITS = ("file_bytes", "text_file_bytes", "text_chars")

@@ -22,6 +22,7 @@ from .failure import Refused
 from .odf import open_odf
 from .ods import ods_sheets
 from .office import main_part
+from .oleguard import check_chains
 from .registry import ReaderInput
 from .rows import column_names, row_text, used_width
 from .sheet import Row, Sheet, clock_text, number_text
@@ -61,6 +62,7 @@ def read(task: ReaderInput) -> Document:
     if task.kind == "ods":
         return _document(task, ods_sheets(open_odf(task.content)))
     if task.kind not in ZIPPED:
+        check_chains(task.content)
         return _document(task, _by_calamine(task.content))
     package = open_package(task.content)
     content = package.readable(is_needed=lambda name: WORKBOOK_PART.fullmatch(name) is not None)

@@ -72,7 +72,8 @@ class Package:
             return self._content
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w") as archive:
-            for name in self.names:
+            # A name may be empty, which no archive that is written can have; no library asks for it.
+            for name in filter(None, self.names):
                 archive.writestr(name, mended[name] if name in mended else self._whole_or_empty(name))
         return stream.getvalue()
 

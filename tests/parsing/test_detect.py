@@ -103,3 +103,9 @@ def test_the_order_of_members_does_not_decide() -> None:
     types = "application/vnd.ms.wordprocessingml.document.main+xml"
     for content in (zipped(Content_Types=types, a="x"), zipped(a="x", Content_Types=types)):
         assert detect(content, "text") == "docx"
+
+
+def test_comments_before_a_text_are_gone_through_once() -> None:
+    """Each might end anywhere behind, if it were given back: a thousand would take longer than the sun burns."""
+    assert detect(b"<!-- x -->\n" * 300 + b"words", "markdown") == "markdown"
+    assert detect(b"<!-- x -->\n" * 300 + b"<html>", "text") == "html"

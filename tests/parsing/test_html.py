@@ -29,6 +29,7 @@ def blocks(html: str) -> list[tuple[str, str]]:
     [
         ("<p>one\n  two<p>three", [("paragraph", "one two"), ("paragraph", "three")]),
         ("<p>one<br>two<br><br>three</p>", [("paragraph", "one\ntwo"), ("paragraph", "three")]),
+        ("<pre><li>x</li></pre>y", [("code", "x"), ("paragraph", "y")]),
         ("<h2>A <b>b</b></h2>text", [("heading", "A b"), ("paragraph", "text")]),
         ("<h2>Rust<a href='#rust'>§</a></h2>text", [("heading", "Rust"), ("paragraph", "text")]),
         (

@@ -52,3 +52,10 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert unicodedata.is_normalized("NFC", once)
     assert not any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\t\n" for char in once)
     assert once.count("\n") == text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
+
+
+def test_a_letter_has_no_more_marks_than_can_be_seen() -> None:
+    """Six million on one letter would take hours to put in order; what a person or a script writes stays."""
+    assert len(normalise("a" + "\u0301\u0323" * 3_000_000)[0]) == 100
+    assert normalise("e\u0301" + "o\u0308\u0304" * 90)[0] == "é" + "ȫ" * 90
+    assert normalise("x" + "\u0300" * 60)[0] == "x" + "\u0300" * 60

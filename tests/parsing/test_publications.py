@@ -219,6 +219,7 @@ def test_a_mailbox_is_its_messages() -> None:
         (b"Subject: =?koi8-r?B?98/EwQ==?=\nContent-Type: text/plain; charset=koi8-r\n\n\xd7\xcf\xc4\xc1", "вода"),
         (b"Subject: x\nContent-Type: text/plain; charset=nonsense\n\ncaf\xe9 du port", "café du port"),
         (b"Subject: x\nContent-Type: text/html\n\n<p>only <b>HTML</b></p>", "only HTML"),
+        (b"Subject: x\nContent-Type: text/plain; charset=\x00\n\ncaf\xe9 du port", "café du port"),
         (b"Subject: x\nDate: not a date\nFrom: <<>>;;,,\n\nbody words", "body words"),
     ],
 )
