@@ -39,7 +39,7 @@ class Removals(click.ParamType[int]):
 
 
 @click.command()
-@click.argument("roots", nargs=-1, metavar="ROOT...", type=click.Path(path_type=Path, readable=False))
+@click.argument("roots", nargs=-1, metavar="[ROOT]...", type=click.Path(path_type=Path, readable=False))
 @click.option("--dry-run", is_flag=True, help="Show the plan; write nothing.")
 @click.option("--include", multiple=True, metavar="PATTERN", help="Only sources that match (.gitignore syntax).")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="No sources that match (.gitignore syntax).")
