@@ -118,7 +118,7 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("pptx", "pptx", 2, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx", "potx"), False, PPTX),
     Format("python", "code", 1, "text/x-python", ("py", "pyi", "pyw"), True, (), True),
     Format("rst", "rst", 1, "text/x-rst", ("rst", "rest"), True),
-    Format("rtf", "rtf", 2, "application/rtf", ("rtf",), False),
+    Format("rtf", "rtf", 3, "application/rtf", ("rtf",), False),
     Format("text", "text", 1, "text/plain", ("txt", "text", "log"), True),
     Format("xls", "sheets", 2, "application/vnd.ms-excel", ("xls",), False, SHEETS),
     Format("xlsb", "sheets", 2, "application/vnd.ms-excel.sheet.binary.macroEnabled.12", ("xlsb",), False, SHEETS),

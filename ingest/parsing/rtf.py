@@ -47,17 +47,17 @@ class _Writer:
         self._cells: list[str] = []
         self._is_header = False
         self._note: list[str] = []
+        self._open_note = 0
         self._notes: list[str] = []
 
     def take(self, word: str, text: str, group: Group) -> None:
         """Take what a word, or a stretch of text where ``word`` is empty, says in its group."""
-        if group.is_note:
+        if group.note != self._open_note:
+            self._end_note()
+            self._open_note = group.note
+        if group.note:
             self._note.append(text or (" " if word in END_OF_PARAGRAPH else WHITE_SPACE.get(word, "")))
-            return
-        if self._note:
-            self._notes.append(collapse("".join(self._note)))
-            self._note = []
-        if text:
+        elif text:
             self._is_item |= group.is_number
             self._pieces.append(text)
         elif word in WHITE_SPACE:
@@ -72,6 +72,7 @@ class _Writer:
         elif word == "row":
             self._end_row()
         elif word == "trowd":
+            self._end_loose()
             self._is_header = False
         elif word == "trhdr":
             self._is_header = True
@@ -90,20 +91,30 @@ class _Writer:
         self._cell, self._is_item = [], False
 
     def _end_row(self) -> None:
+        if self._cells and any(text.strip() for text in (*self._cell, *self._pieces)):
+            self._end_cell()
+        self._end_loose()
         if any(self._cells):
             row = "|".join(f" {cell} " if cell else " " for cell in self._cells)
             self._assembly.add("table_row", f"|{row}|", is_header=self._is_header)
         self._cells = []
         self._flush_notes()
 
+    def _end_loose(self) -> None:
+        """Add the paragraphs that say they are in a table, and stand in no row: behind one, where nothing ended it."""
+        if not self._cells:
+            for text in self._cell:
+                self._assembly.add("paragraph", text.strip())
+            self._cell = []
+
     def _paragraph(self, group: Group) -> None:
+        text, is_item = self._text().strip(), self._is_item
         if self._cells or self._cell:
             # A row that never ended.
             self._end_row()
-        text = self._text().strip()
         if group.outline < HEADING_LEVELS:
             self._assembly.add("heading", text.replace("\t", " "), group.outline + 1)
-        elif self._is_item and text:
+        elif is_item and text:
             marker, _, words = text.partition("\t")
             self._assembly.add(
                 "list_item", "  " * group.list_level + f"{marker} {words}".rstrip(), group.list_level + 1
@@ -113,10 +124,13 @@ class _Writer:
         self._is_item = False
         self._flush_notes()
 
-    def _flush_notes(self) -> None:
+    def _end_note(self) -> None:
         if self._note:
             self._notes.append(collapse("".join(self._note)))
             self._note = []
+
+    def _flush_notes(self) -> None:
+        self._end_note()
         for note in self._notes:
             self._assembly.add("footnote", note)
         self._notes = []

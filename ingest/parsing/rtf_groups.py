@@ -49,6 +49,7 @@ CHARACTER_SETS = {
 # Bullets of the font Symbol; its other characters are kept as they stand.
 SYMBOL_BULLETS = str.maketrans({"\u00b7": "\u2022", "\u00a7": "\u2022"})
 NO_OUTLINE = 9
+DEFAULT_FONT = -1
 
 
 class Token(NamedTuple):
@@ -92,19 +93,20 @@ class Tokens:
 class Group:
     """What holds in a group: whether its text counts, and as what; the rest is of the paragraph or of the characters.
 
-    ``outline`` is the outline level, counted from 0; 9 is none. ``unicode_skip`` is how many characters stand behind
+    ``note`` is which note of the file it belongs to, counted from 1; 0 is none. ``outline`` is the outline level,
+    counted from 0; 9 is none. ``font`` is -1 for that of the file. ``unicode_skip`` is how many characters stand behind
     a Unicode one for readers that do not know it.
     """
 
     is_left_out: bool = False
-    is_note: bool = False
+    note: int = 0
     is_number: bool = False
     is_title: bool = False
     is_deleted: bool = False
     in_table: bool = False
     outline: int = NO_OUTLINE
     list_level: int = 0
-    font: int = -1
+    font: int = DEFAULT_FONT
     unicode_skip: int = 1
     # Which table of the head it belongs to: ``fonttbl``, ``stylesheet`` or none.
     table: str = ""
@@ -122,9 +124,11 @@ class RtfText:
     """Decodes a file. ``title`` and ``undecodable`` are complete once all events were taken."""
 
     def __init__(self, fallback_encoding: str) -> None:
-        self.title = ""
         self.undecodable = 0
+        self._title: list[str] = []
+        self._notes = 0
         self._encoding = fallback_encoding
+        self._default_font = DEFAULT_FONT
         self._fonts: dict[int, int] = {}
         self._outlines: dict[int, int] = {}
         self._style = 0
@@ -133,8 +137,11 @@ class RtfText:
         self._skip = 0
         self._is_optional = False
         self._is_first = False
-        self._is_symbol = False
-        self._code_page = fallback_encoding
+
+    @property
+    def title(self) -> str:
+        """The title in the properties; empty for none."""
+        return "".join(self._title)
 
     def events(self, tokens: Tokens) -> Iterator[RtfEvent]:
         """Yield words and text; stretches of text are as long as their group and font last."""
@@ -156,7 +163,7 @@ class RtfText:
                 token = Token(word="par")
             elif token.sign:
                 if not group.is_left_out:
-                    self._sign(token.sign)
+                    self._sign(token.sign, group)
                 continue
             if token.brace:
                 yield from self._flush(group)
@@ -180,18 +187,18 @@ class RtfText:
         passed, self._skip = min(self._skip, len(content)), self._skip - min(self._skip, len(content))
         self._bytes += content[passed:]
 
-    def _sign(self, sign: str) -> None:
+    def _sign(self, sign: str, group: Group) -> None:
         if self._skip:
             self._skip -= 1
         elif sign in SYMBOLS:
-            self._decode()
+            self._decode(group)
             self._text.append(SYMBOLS[sign])
 
     def _character(self, token: Token, group: Group) -> bool:
         """Take a word that stands for a character; False for any other."""
         if token.word == "u" and token.number is not None:
             if not group.is_left_out:
-                self._decode()
+                self._decode(group)
                 self._text.append(chr(token.number & 0xFFFF))
                 self._skip = group.unicode_skip
             return True
@@ -201,36 +208,32 @@ class RtfText:
             if self._skip:
                 self._skip -= 1
             else:
-                self._decode()
+                self._decode(group)
                 self._text.append(CHARACTERS[token.word])
         return True
 
-    def _decode(self) -> None:
+    def _decode(self, group: Group) -> None:
         """Turn the bytes so far into text, in the code page of the font; those of one character stand together."""
         if not self._bytes:
             return
-        text = self._bytes.decode(self._code_page, "replace")
+        font = self._default_font if group.font == DEFAULT_FONT else group.font
+        character_set = self._fonts.get(font, 0)
+        text = self._bytes.decode(CHARACTER_SETS.get(character_set, self._encoding), "replace")
         self.undecodable += text.count("\ufffd")
-        self._text.append(text.translate(SYMBOL_BULLETS) if self._is_symbol else text)
+        self._text.append(text.translate(SYMBOL_BULLETS) if character_set == SYMBOL_SET else text)
         self._bytes.clear()
 
     def _flush(self, group: Group) -> Iterator[RtfEvent]:
         if not self._bytes and not self._text:
             return
-        self._set_font(group.font)
-        self._decode()
+        self._decode(group)
         # Characters beyond the first 65,536 are written as two.
         text = "".join(self._text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         self._text.clear()
         if group.is_title:
-            self.title += text
+            self._title.append(text)
         elif not group.is_left_out and not group.is_deleted:
             yield RtfEvent("", text, group)
-
-    def _set_font(self, font: int) -> None:
-        character_set = self._fonts.get(font, 0)
-        self._is_symbol = character_set == SYMBOL_SET
-        self._code_page = CHARACTER_SETS.get(character_set, self._encoding)
 
     def _changed(self, token: Token, group: Group, *, is_optional: bool) -> Group:
         """Return the group as it is behind a word, and note what the head of the file declares."""
@@ -262,23 +265,24 @@ class RtfText:
             self._encoding = _known(f"cp{number}") or self._encoding
         elif word in DECLARED:
             self._encoding = DECLARED[word]
+        elif word == "deff" and number is not None:
+            self._default_font = number
         else:
             return None
-        self._set_font(group.font)
         return group
 
     def _of_characters(self, word: str, number: int | None, group: Group) -> Group:
         if word == "f" and number is not None:
-            self._set_font(number)
             return replace(group, font=number)
         if word == "uc" and number is not None:
             return replace(group, unicode_skip=min(max(number, 0), 255))
         if word == "deleted":
             return replace(group, is_deleted=number != 0)
         if word == "plain":
-            return replace(group, is_deleted=False)
+            return replace(group, is_deleted=False, font=DEFAULT_FONT)
         if word in NOTES:
-            return replace(group, is_note=True)
+            self._notes += 1
+            return replace(group, note=self._notes)
         if word in NUMBERS:
             return replace(group, is_number=True)
         if word == "title":
