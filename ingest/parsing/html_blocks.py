@@ -6,6 +6,7 @@ columns. A table that only lays out the page (one cell a row, or headings or cod
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,8 @@ class _Table:
     widest: int = 0
     cells: int = 0
     is_layout: bool = False
+    # A heading or code stands in it, or in a table in it.
+    holds_block: bool = False
 
 
 def _layout_tables(page: Sequence[Event]) -> Collection[int]:
@@ -71,8 +74,10 @@ def _layout_tables(page: Sequence[Event]) -> Collection[int]:
                 tables.append(_Table(index, is_layout=event.attributes.get("role") in ("presentation", "none")))
             elif tables:
                 table = tables.pop()
-                if table.is_layout or max(table.widest, table.cells) <= 1:
+                if table.is_layout or table.holds_block or max(table.widest, table.cells) <= 1:
                     layout.add(table.start)
+                if tables:
+                    tables[-1].holds_block |= table.holds_block
         elif tables and event.kind == "open":
             table = tables[-1]
             if event.value == "tr":
@@ -80,8 +85,7 @@ def _layout_tables(page: Sequence[Event]) -> Collection[int]:
             elif event.value in ("td", "th"):
                 table.cells += 1
             elif event.value == "pre" or event.value in HEADINGS:
-                for outer in tables:
-                    outer.is_layout = True
+                table.holds_block = True
     return layout
 
 
@@ -104,6 +108,7 @@ class _Renderer:
         self._inline: list[str] = []
         # Kinds of the open containers, innermost last; footnotes are list items with a mark.
         self._containers: list[BlockKind] = []
+        self._depths: Counter[BlockKind] = Counter()
         self._lists: list[_List] = []
         self._heading = 0
         self._pre = 0
@@ -153,6 +158,7 @@ class _Renderer:
             self._flush()
             is_note = name == "li" and FOOTNOTE_ID.match(event.attributes.get("id", "")) is not None
             self._containers.append("footnote" if is_note else CONTAINERS[name])
+            self._depths[self._containers[-1]] += 1
             if name == "li" and self._lists:
                 self._lists[-1].marker = self._marker(self._lists[-1])
         elif name in ("ul", "ol"):
@@ -179,7 +185,7 @@ class _Renderer:
             self._pre = max(0, self._pre - 1)
         elif name in CONTAINERS and not self._pre:
             self._flush()
-            self._containers.pop()
+            self._depths[self._containers.pop()] -= 1
             if name == "li" and self._lists:
                 self._lists[-1].marker = ""
         elif name in ("ul", "ol") and not self._pre:
@@ -201,7 +207,7 @@ class _Renderer:
         text = "".join(self._inline)
         self._inline = []
         kind: BlockKind = self._containers[-1] if self._containers else "paragraph"
-        level = self._containers.count(kind) if self._containers else 0
+        level = self._depths[kind]
         if self._pre:
             self._emit("code", text.strip("\n"))
             return

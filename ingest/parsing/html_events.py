@@ -19,12 +19,15 @@ __all__ = ["Event", "events", "is_hostile"]
 # Far beyond what people or programs write for a browser, and far below what the tree takes seconds for.
 MAX_DEPTH, MAX_TAG_CHARS, MAX_ATTRIBUTES = 2000, 1 << 16, 1000
 TAG = re.compile(r"<(?:!--|(/?)([a-zA-Z][a-zA-Z0-9:-]{0,60})([^>]*))")
+# What begins a tag, a comment or a declaration, ended or not.
+MARKUP = re.compile(r"<[a-zA-Z/!?]")
 # Elements without an end tag.
 VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 )
 # Elements whose content is no markup, so that what looks like tags there is text.
 RAW = frozenset({"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"})
+COMMENT_OR_RAW = re.compile(rf"<!--|<({'|'.join(sorted(RAW))})\b", re.IGNORECASE)
 # An element that opens ends those of these that are open right above it: the end tags that authors leave out.
 CELLS = frozenset({"td", "th", "p"})
 IMPLIED: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -57,7 +60,7 @@ def events(source: str, *, lenient: bool = False) -> list[Event]:
     """Return the events of a page. ``lenient`` takes ``html.parser``, as does a page that is hostile to the other."""
     if lenient or is_hostile(source):
         parser = _Events()
-        parser.feed(source)
+        parser.feed(_finished(source))
         parser.close()
         return parser.finish()
     return list(_walk(source))
@@ -94,6 +97,25 @@ def is_hostile(source: str) -> bool:
         if position <= match.start():
             # A comment or script without an end takes the rest of the page.
             return False
+
+
+def _finished(source: str) -> str:
+    """Return a page as far as it goes for a browser: up to a comment or tag that nothing ends, which takes the rest.
+
+    ``html.parser`` is quadratic on such a rest, since it looks for the end of each tag in it.
+    """
+    position = source.rfind("-->") + 1
+    while (match := COMMENT_OR_RAW.search(source, position)) is not None:
+        name = match[1]
+        if name is None:
+            source = source[: match.start()]
+            break
+        close = re.compile(f"</{name}", re.IGNORECASE).search(source, match.end())
+        if close is None:
+            break
+        position = close.end()
+    tag = MARKUP.search(source, source.rfind(">") + 1)
+    return source if tag is None else source[: tag.start()]
 
 
 def _walk(source: str) -> Iterator[Event]:

@@ -94,7 +94,7 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("docx", "docx", 2, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
     Format("eml", "mail", 2, "message/rfc822", ("eml",), False, ("selectolax",)),
     Format("epub", "epub", 2, "application/epub+zip", ("epub",), False, ("selectolax",), True),
-    Format("html", "html", 2, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
+    Format("html", "html", 3, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
     Format("ipynb", "notebook", 1, "application/x-ipynb+json", ("ipynb",), True, ("markdown-it-py",)),
     Format("json", "json", 1, "application/json", ("json", "geojson", "webmanifest"), True),
     Format("jsonl", "jsonl", 1, "application/jsonl", ("jsonl", "ndjson"), True),

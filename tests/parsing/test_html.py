@@ -147,6 +147,29 @@ def test_pages_that_are_quadratic_for_a_tree_go_to_the_linear_parser(case: str) 
     assert parsed(HOSTILE[case] + "tail").text == "tail"
 
 
+@pytest.mark.parametrize("unit", ["<!-- ", "<a ", "</", "<![CDATA[", "<?x ", "<a b='"])
+def test_markup_that_nothing_ends_takes_the_rest_of_a_hostile_page(unit: str) -> None:
+    """As in a browser; the linear parser would look for the end of each piece of it, and take hours."""
+    assert parsed("<div>" * 3000 + "words" + unit * 1_000_000).text == "words"
+
+
+@pytest.mark.parametrize("page", ["<script><!-- x</script>words", "<!-- x --><p>words", "<p>words<style>a<b", "words<"])
+def test_the_linear_parser_reads_all_that_stands_behind_what_ends(page: str) -> None:
+    """What looks like a comment in a script is none."""
+    found = read_document(page.encode(), "html", use_fallback=True)
+    assert isinstance(found, Document)
+    assert found.text.removesuffix("<") == "words"
+
+
+def test_tables_in_tables_lay_out_the_page_where_the_innermost_holds_a_heading() -> None:
+    """However deep it stands; a table of data beside it stays one."""
+    page = "<table><tr><td>{}<td><table><tr><td><table><tr><td>a<td><h2>b</h2></table></table></table>"
+    data = "<table><tr><td>1<td>2</table>"
+    assert [block.kind for block in parsed(page.format(data)).blocks] == [
+        "table_row", "paragraph", "heading",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "page",
     [
