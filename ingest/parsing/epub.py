@@ -1,7 +1,7 @@
 """Electronic books: the chapters in the order of the spine, each read as a page of HTML.
 
-The table of contents is left out. A chapter that is missing or does not unpack is named, the others are read; a book
-under copy protection is refused. Nothing is fetched. Sources: EPUB 3.3, OPF 2.0.1.
+The table of contents is left out. A chapter that is missing, does not unpack or is no text is named, the others
+are read; a book under copy protection is refused. Nothing is fetched. Sources: EPUB 3.3, OPF 2.0.1.
 """
 
 import posixpath
@@ -54,9 +54,13 @@ def read(task: ReaderInput) -> Document:
             missing.append(name or page)
         else:
             content = package.read(name)
-            decoded = decode(
-                content, declared=declared_encoding(content), fallback_encoding=task.options.fallback_encoding
-            )
+            try:
+                decoded = decode(
+                    content, declared=declared_encoding(content), fallback_encoding=task.options.fallback_encoding
+                )
+            except Refused:
+                gaps.append(Gap(number, "unread"))
+                continue
             _, rendered = read_page(decoded.text, lenient=task.use_fallback)
             assembly.embed(rendered.text, rendered.blocks, deceptive=rendered.deceptive)
     if gaps and not assembly.has_text:

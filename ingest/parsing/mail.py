@@ -28,8 +28,9 @@ SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 NAMED_ATTACHMENTS = 20
 # The header parser of ``email`` takes minutes and gigabytes for a few MiB; real headers are below a few KiB.
 MAX_HEADER_CHARS = 1 << 16
-# RFC 4155: a line that begins a message stands first or after a blank line.
-SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+# RFC 4155: a line that begins a message stands first or after a blank line. Not all programs quote such lines in a
+# body, so behind all but the first a header has to follow.
+SEPARATOR = re.compile(rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\n]*\n(?:>?From |[!-9;-~]+[ \t]*:)))From [^\n]*\n")
 QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
 HEADER_LINE = re.compile(rb"\s*(?:>?From [^\n]*\n)?[!-9;-~]+[ \t]*:")
 # What the header parser of ``email`` raises on headers that are none.

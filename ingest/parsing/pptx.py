@@ -64,7 +64,8 @@ def read(task: ReaderInput) -> Document:
         has_text = assembly.add("heading", heading, SLIDE_LEVEL)
         if number == 1:
             first_title = usable_heading(heading)
-        shapes = [shape for shape in _shapes(slide.shapes) if title is None or shape.shape_id != title.shape_id]
+        # Not by their ids: some programs give all shapes of a slide the same.
+        shapes = [shape for shape in _shapes(slide.shapes) if title is None or shape.element is not title.element]
         for shape in shapes:
             has_text |= _add(assembly, shape, not_read)
         _add_notes(assembly, slide)

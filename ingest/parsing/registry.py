@@ -90,10 +90,10 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("asciidoc", "asciidoc", 1, "text/asciidoc", ("adoc", "asciidoc"), True),
     Format("code", "code", 1, "text/plain", CODE_EXTENSIONS, True),
     Format("csv", "table", 1, "text/csv", ("csv", "tsv", "tab"), True),
-    Format("docm", "docx", 2, "application/vnd.ms-word.document.macroEnabled.12", ("docm", "dotm"), False, DOCX, True),
-    Format("docx", "docx", 2, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
-    Format("eml", "mail", 2, "message/rfc822", ("eml",), False, ("selectolax",)),
-    Format("epub", "epub", 2, "application/epub+zip", ("epub",), False, ("selectolax",), True),
+    Format("docm", "docx", 3, "application/vnd.ms-word.document.macroEnabled.12", ("docm", "dotm"), False, DOCX, True),
+    Format("docx", "docx", 3, f"{OPENXML}.wordprocessingml.document", ("docx", "dotx"), False, DOCX, True),
+    Format("eml", "mail", 3, "message/rfc822", ("eml",), False, ("selectolax",)),
+    Format("epub", "epub", 3, "application/epub+zip", ("epub",), False, ("selectolax",), True),
     Format("html", "html", 3, "text/html", ("html", "htm", "xhtml"), True, ("selectolax",), True),
     Format("ipynb", "notebook", 1, "application/x-ipynb+json", ("ipynb",), True, ("markdown-it-py",)),
     Format("json", "json", 1, "application/json", ("json", "geojson", "webmanifest"), True),
@@ -101,7 +101,7 @@ FORMATS: Mapping[str, Format] = _formats(
     Format(
         "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
     ),
-    Format("mbox", "mail", 2, "application/mbox", ("mbox",), False, ("selectolax",)),
+    Format("mbox", "mail", 3, "application/mbox", ("mbox",), False, ("selectolax",)),
     Format("msg", "msg", 2, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
     Format("ods", "sheets", 2, "application/vnd.oasis.opendocument.spreadsheet", ("ods", "ots"), False),
     Format("odt", "odt", 2, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
@@ -109,13 +109,13 @@ FORMATS: Mapping[str, Format] = _formats(
     Format(
         "pptm",
         "pptx",
-        2,
+        3,
         "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
         ("pptm", "ppsm", "potm"),
         False,
         PPTX,
     ),
-    Format("pptx", "pptx", 2, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx", "potx"), False, PPTX),
+    Format("pptx", "pptx", 3, f"{OPENXML}.presentationml.presentation", ("pptx", "ppsx", "potx"), False, PPTX),
     Format("python", "code", 1, "text/x-python", ("py", "pyi", "pyw"), True, (), True),
     Format("rst", "rst", 1, "text/x-rst", ("rst", "rest"), True),
     Format("rtf", "rtf", 3, "application/rtf", ("rtf",), False),
@@ -123,9 +123,9 @@ FORMATS: Mapping[str, Format] = _formats(
     Format("xls", "sheets", 2, "application/vnd.ms-excel", ("xls",), False, SHEETS),
     Format("xlsb", "sheets", 2, "application/vnd.ms-excel.sheet.binary.macroEnabled.12", ("xlsb",), False, SHEETS),
     Format(
-        "xlsm", "sheets", 2, "application/vnd.ms-excel.sheet.macroEnabled.12", ("xlsm", "xltm"), False, SHEETS, True
+        "xlsm", "sheets", 3, "application/vnd.ms-excel.sheet.macroEnabled.12", ("xlsm", "xltm"), False, SHEETS, True
     ),
-    Format("xlsx", "sheets", 2, f"{OPENXML}.spreadsheetml.sheet", ("xlsx", "xltx"), False, SHEETS, True),
+    Format("xlsx", "sheets", 3, f"{OPENXML}.spreadsheetml.sheet", ("xlsx", "xltx"), False, SHEETS, True),
     Format("xml", "text", 1, "application/xml", ("xml", "xsd", "xsl", "xslt", "rss", "atom", "opml", "plist"), True),
 )
 

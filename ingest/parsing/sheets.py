@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import openpyxl  # type: ignore[import-untyped]  # has no annotations
+from openpyxl.cell.cell import ERROR_CODES  # type: ignore[import-untyped]
 from openpyxl.utils.exceptions import InvalidFileException  # type: ignore[import-untyped]
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
@@ -54,6 +55,7 @@ OPENPYXL_BROKEN = (
     SyntaxError,
     InvalidFileException,
 )
+ERRORS = frozenset(ERROR_CODES)
 NUMBER = re.compile(r"[-+]?[0-9][0-9.,eE+-]*")
 
 
@@ -248,7 +250,9 @@ def _by_openpyxl(content: bytes) -> Iterator[Sheet]:
     for sheet in workbook.worksheets:
         # The declared dimension may be wrong, or the bomb itself.
         sheet.reset_dimensions()
-        yield Sheet(sheet.title, sheet.sheet_state != "visible", _rows(sheet.iter_rows(values_only=True), 1, 0))
+        # A formula that failed has no value, as calamine has it.
+        rows = ([None if value in ERRORS else value for value in row] for row in sheet.iter_rows(values_only=True))
+        yield Sheet(sheet.title, sheet.sheet_state != "visible", _rows(rows, 1, 0))
 
 
 def _rows(rows: Sequence[Sequence[object]] | Iterator[Sequence[object]], first: int, column: int) -> Iterator[Row]:

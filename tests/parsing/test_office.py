@@ -182,6 +182,35 @@ def deck() -> bytes:
     return stream.getvalue()
 
 
+def test_a_document_type_is_refused_whatever_the_part_is_called() -> None:
+    """The guard of the archive knows XML by its name; the parser knows it by what it is."""
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa">]>'
+    with zipfile.ZipFile(io.BytesIO(word(paragraph("&a;"), main="word/document.bin"))) as archive:
+        members = {name: archive.read(name).decode() for name in archive.namelist()}
+    members["word/document.bin"] = bomb + members["word/document.bin"]
+    found = read_document(zipped(members), "docx")
+    assert found == ParseFailure("damaged", "a part declares the document type x")
+
+
+def test_line_breaks_and_tabs_of_every_kind_part_words() -> None:
+    """Some programs write the older ones."""
+    found = read(word("<w:p><w:r><w:t>one</w:t><w:cr/><w:t>two</w:t><w:ptab/><w:t>three</w:t></w:r></w:p>"), "docx")
+    assert found.text == "one\ntwo three"
+
+
+def test_shapes_that_share_the_id_of_the_title_are_read() -> None:
+    """Some programs give all shapes of a slide the same."""
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    slide.shapes.title.text = "Harbour"
+    box = slide.shapes.add_textbox(Inches(1), Inches(2), Inches(1), Inches(1))
+    box.text_frame.text = "Dues"
+    box.element.nvSpPr.cNvPr.set("id", str(slide.shapes.title.shape_id))
+    stream = io.BytesIO()
+    presentation.save(stream)
+    assert read(stream.getvalue(), "pptx").text == "Harbour\n\nDues"
+
+
 def test_a_presentation_is_its_slides_in_reading_order() -> None:
     """Title, shapes from top to bottom, groups in their place, tables, notes; a slide without text is a gap."""
     found = read(deck(), "pptx")
@@ -221,6 +250,7 @@ def workbook() -> bytes:
         for column, value in enumerate(values, 2):
             sheet.cell(row, column, value)
     sheet["E5"] = True
+    sheet["F9"] = "#N/A"
     hidden = book.create_sheet("Keys")
     hidden.sheet_state = "hidden"
     hidden["A1"] = "only"

@@ -177,6 +177,13 @@ def test_a_chapter_that_does_not_unpack_is_a_gap() -> None:
     assert found.gaps == (Gap(2, "unread"),)
 
 
+def test_a_chapter_that_is_no_text_is_a_gap() -> None:
+    """Not the end of the book."""
+    found = read(epub(pages={**PAGES, "one": "\x00\x01\x02" * 40}), "epub")
+    assert "Second chapter." in found.text
+    assert [gap.reason for gap in found.gaps] == ["unread"]
+
+
 def test_rich_text_is_its_paragraphs() -> None:
     """In the code page that it names, rows of tables among them; properties and unknown groups are no text."""
     found = read(FILES["rtf"], "rtf")
@@ -211,6 +218,14 @@ def test_a_mailbox_is_its_messages() -> None:
     ]
     assert found.text.endswith("first line\nFrom here on")
     assert found.title is None
+
+
+def test_prose_that_begins_with_from_ends_no_message() -> None:
+    """Not all programs quote such a line in a body; only what a header follows begins a message."""
+    first = b"From a@b Mon\nSubject: One\n\nHi.\n\nFrom the start we knew.\nAll of it.\n\n"
+    found = read(first + b"From c@d Tue\nSubject: Two\n\nBye.\n", "mbox")
+    assert "Hi.\n\nFrom the start we knew.\nAll of it." in found.text
+    assert [block.heading for block in found.blocks if block.kind == "heading"] == ["One", "Two"]
 
 
 @pytest.mark.parametrize(
