@@ -11,11 +11,12 @@ from contextlib import contextmanager
 
 from .errors import GroundedError, IndexUnavailable, NotEnoughSpace
 
-__all__ = ["engine_call"]
+__all__ = ["FULL", "engine_call"]
 
 
 # How the engine words what the operating system said, in texts of several layers; the number is all that is reliable.
 OS_ERROR = re.compile(r"os error (\d+)")
+# The disk is full, or what this user may have of it.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 

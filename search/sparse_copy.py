@@ -53,17 +53,21 @@ def _copy_data(reader: int, writer: int, size: int) -> None:
             raise
         position = os.lseek(reader, start, os.SEEK_HOLE)
         while start < position:
-            copied = _copy_range(reader, writer, start, position - start)
-            if copied == 0:
-                return
-            start += copied
+            start += _copy_range(reader, writer, start, position - start)
 
 
 def _copy_range(reader: int, writer: int, start: int, count: int) -> int:
-    """Copy up to ``count`` bytes at ``start``; return how many. The kernel does it where it can, without our memory."""
+    """Copy up to ``count`` bytes at ``start``; return how many, at least 1. The kernel does it where it can.
+
+    Raises ``OSError`` where the file ends before: what it had is not what was copied, and a hole is no substitute.
+    """
     try:
-        return os.copy_file_range(reader, writer, count, start, start)
+        if copied := os.copy_file_range(reader, writer, count, start, start):
+            return copied
     except OSError as error:
         if error.errno not in NOT_BY_THE_KERNEL:
             raise
-    return os.pwrite(writer, os.pread(reader, min(count, PIECE_BYTES), start), start)
+    piece = os.pread(reader, min(count, PIECE_BYTES), start)
+    if not piece:
+        raise OSError(errno.ESTALE, "a file became shorter while it was copied")
+    return os.pwrite(writer, piece, start)

@@ -13,14 +13,18 @@ import threading
 from pathlib import Path
 
 from .edge import EdgeReader
-from .errors import IndexDamaged, IndexMissing
-from .generation import IndexLayout
+from .engine import FULL
+from .errors import GroundedError, IndexDamaged, IndexMissing, NotEnoughSpace
+from .generation import MANIFEST, IndexLayout
 from .sparse_copy import copy_folder
 from .store import Snapshot, VectorReader
 
 __all__ = ["ViewReader", "open_reader"]
 
 logger = logging.getLogger(__name__)
+
+# A generation by its name, and its manifest by inode and time.
+Key = tuple[str, int, int]
 
 
 def open_reader(layout: IndexLayout) -> VectorReader:
@@ -48,15 +52,23 @@ class ViewReader:
         self._reader = EdgeReader(self._view)
         self._lock = threading.Lock()
         self._remove = remove
+        self._taken: Key | None = None
 
     def snapshot(self) -> Snapshot:
-        """Return the generation that is current now, see ``VectorReader``."""
+        """Return the generation that is current now, see ``VectorReader``.
+
+        One that cannot be copied does not take an answer away: ``CURRENT`` is read once more, since the generation may
+        have been collected in between, and then the copy that is there stays in use, with a warning.
+        """
         with self._lock:
-            name = self._layout.current()
-            if name is None:
-                raise IndexMissing(f"index {self._layout.home}: nothing was published yet; run `ingest FOLDER`")
-            if not self._view.generation(name).is_dir():
-                self._take(name)
+            key = self._current_key()
+            if key != self._taken:
+                try:
+                    self._follow(key)
+                except GroundedError as error:
+                    if self._taken is None:
+                        raise
+                    logger.warning("view.refused generation=%s reason=%s", key[0], error)
             return self._reader.snapshot()
 
     def close(self) -> None:
@@ -64,6 +76,25 @@ class ViewReader:
         self._reader.close()
         if self._remove:
             shutil.rmtree(self._view.home, ignore_errors=True)
+
+    def _current_key(self) -> Key:
+        """Return what tells one generation from another: a repair makes one of the same name anew."""
+        name = self._layout.current()
+        if name is None:
+            raise IndexMissing(f"index {self._layout.home}: nothing was published yet; run `ingest FOLDER`")
+        try:
+            status = (self._layout.generation(name) / MANIFEST).stat()
+        except OSError:
+            return name, 0, 0
+        return name, status.st_ino, status.st_mtime_ns
+
+    def _follow(self, key: Key) -> None:
+        try:
+            self._take(key[0])
+        except IndexDamaged:
+            key = self._current_key()
+            self._take(key[0])
+        self._taken = key
 
     def _take(self, name: str) -> None:
         """Copy a generation, point the view at it, and remove the one before: what is open stays readable."""
@@ -73,9 +104,12 @@ class ViewReader:
             copy_folder(self._layout.generation(name), aside)
         except OSError as error:
             shutil.rmtree(aside, ignore_errors=True)
+            if error.errno in FULL:
+                raise NotEnoughSpace(f"{self._view.home}: no room for a copy of the generation; make some") from error
             raise IndexDamaged(
                 f"generation {name}: cannot be copied ({error.strerror}); try again, or run `ingest repair`"
             ) from error
+        shutil.rmtree(self._view.generation(name), ignore_errors=True)
         aside.rename(self._view.generation(name))
         pointer = self._view.pointer.with_suffix(".new")
         pointer.write_text(name + "\n", encoding="ascii")
