@@ -1,7 +1,7 @@
 """OpenDocument texts: paragraphs, headings by their outline level, lists, tables and notes, in document order.
 
-Left out are deleted text, comments, tables of contents and indexes, which repeat the headings. Nothing is fetched, and
-no part may declare entities. Source: ODF 1.3 part 3.
+Left out are deleted text, comments, how a word is pronounced, tables of contents and indexes, which repeat the
+headings. Nothing is fetched, and no part may declare entities. Source: ODF 1.3 part 3.
 """
 
 import re
@@ -10,22 +10,25 @@ from dataclasses import dataclass, field
 
 from .assembly import Assembly
 from .document import BlockKind, Document
-from .failure import Refused
-from .headings import usable_title
 from .normalise import collapse
 from .odf import CONTENT, open_odf
+from .properties import title_in
 from .registry import ReaderInput
 from .xml_events import XmlEvent, xml_events
-from .zipguard import Package
 
 __all__ = ["read"]
 
 LEFT_OUT = frozenset(
-    {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "illustration-index", "table-index"}
-)
+    {
+        "tracked-changes", "annotation", "table-of-content", "alphabetical-index", "illustration-index", "table-index",
+        "ruby-text",
+    }
+)  # fmt: skip
 META = "meta.xml"
 # White space in the markup counts as one space; ``s``, ``tab`` and ``line-break`` say what is meant (ODF 1.3, 6.1.2).
 BLANKS = re.compile(r"[ \t\r\n]+")
+# Lists as deep as this are indented no further: the text would grow with the square of their depth.
+MAX_INDENT = 8
 # More spaces in a row than ``normalise`` would keep.
 MAX_SPACES = 64
 
@@ -37,21 +40,7 @@ def read(task: ReaderInput) -> Document:
     writer = _Writer(assembly)
     for event in _visible(xml_events(package.read(CONTENT), CONTENT, may_have_doctype=True)):
         writer.take(event)
-    return assembly.document(title=_title(package) or assembly.first_heading)
-
-
-def _title(package: Package) -> str | None:
-    """Return the title in the properties; none where they are missing or damaged."""
-    title, is_title = "", False
-    try:
-        for event in xml_events(package.read(META), META, may_have_doctype=True):
-            if event.value == "title" and event.kind != "text":
-                is_title = event.kind == "open"
-            elif is_title and event.kind == "text":
-                title += event.value
-    except Refused:
-        return None
-    return usable_title(title)
+    return assembly.document(title=title_in(package, META, may_have_doctype=True) or assembly.first_heading)
 
 
 def _visible(events: Iterator[XmlEvent]) -> Iterator[XmlEvent]:
@@ -169,8 +158,8 @@ class _Writer:
         elif self._tables:
             self._cell.append(text)
         elif self._lists and not paragraph.level:
-            marker = "" if self._is_item_begun else "- "
-            if self._assembly.add("list_item", "  " * (self._lists - 1) + marker + text if text else "", self._lists):
+            marker = "  " * min(self._lists - 1, MAX_INDENT) + ("" if self._is_item_begun else "- ")
+            if self._assembly.add("list_item", marker + text if text else "", self._lists):
                 self._is_item_begun = True
         else:
             kind: BlockKind = "heading" if paragraph.level else "paragraph"

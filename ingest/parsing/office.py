@@ -7,8 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .failure import Refused
-from .headings import usable_title
+from .properties import title_in
 from .xml_events import xml_events
 from .zipguard import Package
 
@@ -49,13 +48,4 @@ def main_part(package: Package, default: str) -> str:
 def core_title(package: Package) -> str | None:
     """Return the title in the document properties, if an author can have meant it; none where they are damaged."""
     path = next((found.target for found in relationships(package, ROOT) if found.kind == "core-properties"), "")
-    title, is_title = "", False
-    try:
-        for event in xml_events(package.read(path), path):
-            if event.value == "title" and event.kind != "text":
-                is_title = event.kind == "open"
-            elif is_title and event.kind == "text":
-                title += event.value
-    except Refused:
-        return None
-    return usable_title(title)
+    return title_in(package, path)

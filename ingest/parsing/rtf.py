@@ -32,7 +32,7 @@ def read(task: ReaderInput) -> Document:
     writer.finish()
     undecodable = text.undecodable
     if undecodable:
-        assembly.warn([f"undecodable: {undecodable} places do not fit their code page"])
+        assembly.warn([f"undecodable: characters outside of their code page: {undecodable}"])
     return assembly.document(title=usable_title(collapse(text.title)) or assembly.first_heading)
 
 

@@ -135,6 +135,20 @@ def test_an_opendocument_text_is_read_in_order() -> None:
     assert found.title == "Ropes"
 
 
+def test_how_a_word_is_pronounced_is_no_part_of_it() -> None:
+    """It stands above the word, for those who cannot read it."""
+    ruby = "<text:ruby><text:ruby-base>港</text:ruby-base><text:ruby-text>みなと</text:ruby-text></text:ruby>"
+    assert read(odt(f"<text:p>The {ruby}.</text:p>"), "odt").text == "The 港."
+
+
+def test_lists_in_lists_without_end_do_not_fill_the_text_with_blanks() -> None:
+    """Their text would grow with the square of the depth."""
+    depth = 2_000
+    opened = "<text:list><text:list-item><text:p>x</text:p>" * depth
+    found = read(odt(opened + "</text:list-item></text:list>" * depth), "odt")
+    assert len(found.text) < 100 * depth
+
+
 def test_encrypted_packages_need_a_password() -> None:
     """An encrypted text and a book under copy protection say so; scrambled fonts are no protection."""
     assert status(odt(**{"META-INF/manifest.xml": "<m><encryption-data/></m>"}), "odt") == "needs_password"
