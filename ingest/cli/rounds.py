@@ -49,7 +49,8 @@ class _Teller:
             return
         if report.published:
             click.echo(f"{_now()}  generation {report.generation}: {_changes(report)}")
-        failures = [failure for failure in report.failures if failure not in last.failures]
+        known = set(last.failures)
+        failures = [failure for failure in report.failures if failure not in known]
         for failure in failures[:SHOWN]:
             click.echo(f"{_now()}  {failure.status} {failure.source}: {failure.reason}")
         if len(failures) > SHOWN:
@@ -74,9 +75,9 @@ def _changes(report: RunReport) -> str:
     sources, chunks = report.sources, report.chunks
     counts = [
         *((getattr(sources, name), name) for name in ("added", "changed", "renamed", "removed", "failed")),
-        (chunks.written, "chunks written"),
+        (chunks.written, "chunk written" if chunks.written == 1 else "chunks written"),
         (chunks.relocated, "relocated"),
-        (chunks.removed, "chunks removed"),
+        (chunks.removed, "chunk removed" if chunks.removed == 1 else "chunks removed"),
     ]
     return ", ".join(f"{count} {name}" for count, name in counts if count)
 

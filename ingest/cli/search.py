@@ -55,16 +55,16 @@ def _show(result: SearchResult, common: Common) -> None:
         for citation in passage.also_at:
             click.echo(f"    also at {_place(citation)}")
         if passage.more_locations:
-            click.echo(f"    and at {passage.more_locations} more places")
+            click.echo(f"    and at {passage.more_locations} more place{'s' if passage.more_locations > 1 else ''}")
         click.echo()
     if not result.passages:
         click.echo("no match: nothing in the index answers this")
     lacking = [
-        f"{count} {what}"
-        for count, what in (
-            (result.completeness.sources_failed, "sources failed"),
-            (result.completeness.sources_needing_ocr, "sources need OCR"),
-            (result.completeness.removals_withheld, "removals are withheld"),
+        f"{count} {one if count == 1 else several}"
+        for count, one, several in (
+            (result.completeness.sources_failed, "source failed", "sources failed"),
+            (result.completeness.sources_needing_ocr, "source needs OCR", "sources need OCR"),
+            (result.completeness.removals_withheld, "removal is withheld", "removals are withheld"),
         )
         if count
     ]
