@@ -2,7 +2,7 @@
 
 Blank runs collapse, ``br`` is a line break, ``pre`` stands as it is. List items have their marker and are indented by
 depth; a row of a table is ``| a | b |``, with tables in a cell flattened into it, and one of header cells names the
-columns. A table that only lays out the page (one cell a row, or headings or code inside) is the paragraphs it holds.
+columns. A table that only lays out the page is the paragraphs it holds (``html_tables``).
 """
 
 import re
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from .document import Block, BlockKind
 from .headings import usable_heading
 from .html_events import Event
+from .html_tables import HEADINGS, SECTIONS, Cells, layout_tables
 from .normalise import normalise
 
 __all__ = ["Rendered", "render"]
 
-HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BREAKS = frozenset(
     {
         "address", "article", "aside", "body", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",
@@ -46,47 +46,10 @@ class Rendered:
 
 def render(page: Sequence[Event]) -> Rendered:
     """Return the text of a page, normalised, with its blocks."""
-    renderer = _Renderer(_layout_tables(page))
+    renderer = _Renderer(layout_tables(page))
     for index, event in enumerate(page):
         renderer.take(index, event)
     return renderer.finish()
-
-
-@dataclass(slots=True)
-class _Table:
-    start: int
-    widest: int = 0
-    cells: int = 0
-    is_layout: bool = False
-    # A heading or code stands in it, or in a table in it.
-    holds_block: bool = False
-
-
-def _layout_tables(page: Sequence[Event]) -> Collection[int]:
-    """Return the indices of the ``table`` events that lay out the page instead of holding data."""
-    layout: set[int] = set()
-    tables: list[_Table] = []
-    for index, event in enumerate(page):
-        if event.kind == "text":
-            continue
-        if event.value == "table":
-            if event.kind == "open":
-                tables.append(_Table(index, is_layout=event.attributes.get("role") in ("presentation", "none")))
-            elif tables:
-                table = tables.pop()
-                if table.is_layout or table.holds_block or max(table.widest, table.cells) <= 1:
-                    layout.add(table.start)
-                if tables:
-                    tables[-1].holds_block |= table.holds_block
-        elif tables and event.kind == "open":
-            table = tables[-1]
-            if event.value == "tr":
-                table.widest, table.cells = max(table.widest, table.cells), 0
-            elif event.value in ("td", "th"):
-                table.cells += 1
-            elif event.value == "pre" or event.value in HEADINGS:
-                table.holds_block = True
-    return layout
 
 
 @dataclass(slots=True)
@@ -114,7 +77,7 @@ class _Renderer:
         self._pre = 0
         # Depth of data tables; the cells of the row at hand; whether rows of this table came before.
         self._tables = 0
-        self._row: list[str] = []
+        self._cells = Cells()
         self._is_header_row = True
         self._is_next_row = False
         # The text of a definition's term waits for what defines it.
@@ -131,7 +94,7 @@ class _Renderer:
             self._in_table(event)
         elif event.value == "table" and event.kind == "open" and index not in self._layout_tables:
             self._flush()
-            self._tables, self._row, self._is_next_row = 1, [], False
+            self._tables, self._cells, self._is_next_row = 1, Cells(), False
         elif event.kind == "open":
             self._open(event)
         else:
@@ -252,10 +215,14 @@ class _Renderer:
             self._end_row()
         elif name in ("td", "th"):
             text = self._cell()
-            if not is_open:
-                self._row.append(text)
+            if is_open:
+                self._cells.begin(event.attributes)
+            else:
+                self._cells.add(text)
                 self._is_header_row &= name == "th"
         elif name in BREAKS or name in CONTAINERS:
+            if name in SECTIONS:
+                self._cells.uncover()
             self._inline.append(" ")
 
     def _cell(self) -> str:
@@ -266,9 +233,9 @@ class _Renderer:
     def _end_row(self) -> None:
         # Text between the cells is moved out by browsers; where it was not, it is a cell of its own.
         stray = self._cell()
-        row = self._row + ([stray] if stray else [])
+        row = [*self._cells.end_row(), *([stray] if stray else [])]
         is_header = self._is_header_row and not stray
-        self._row, self._is_header_row = [], True
+        self._is_header_row = True
         if any(row):
             text = "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|"
             self._emit("table_row", text, is_header=is_header)

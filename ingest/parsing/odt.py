@@ -142,6 +142,10 @@ class _Writer:
             case "table-cell" if self._tables == 1:
                 self._cells.append(collapse(" ".join(self._cell)))
                 self._cell = []
+            case "covered-table-cell" if self._tables == 1:
+                # What stands in it nobody sees; it is blank, so that columns line up.
+                self._cells.append("")
+                self._cell = []
             case "table-row" if self._tables == 1:
                 if any(self._cells):
                     row = "|".join(f" {cell} " if cell else " " for cell in self._cells)

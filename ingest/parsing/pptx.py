@@ -127,8 +127,8 @@ def _add(assembly: Assembly, shape: BaseShape, not_read: set[str]) -> bool:
             return False
         has_text = False
         for number, row in enumerate(shape.table.rows):
-            # Of merged cells only the first holds text.
-            cells = [" ".join(cell.text_frame.text.split()) for cell in row.cells if not cell.is_spanned]
+            # Of merged cells only the first holds text; the others are blank, so that columns line up.
+            cells = ["" if cell.is_spanned else " ".join(cell.text_frame.text.split()) for cell in row.cells]
             if any(cells):
                 text = "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
                 has_text |= assembly.add("table_row", text, is_header=not number and shape.table.first_row)

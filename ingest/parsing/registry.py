@@ -102,7 +102,7 @@ FORMATS: Mapping[str, Format] = _formats(
         "markdown", "markdown", 1, "text/markdown", ("md", "markdown", "mdown", "mkd", "mdx"), True, ("markdown-it-py",)
     ),
     Format("mbox", "mail", 3, "application/mbox", ("mbox",), False, ("selectolax",)),
-    Format("msg", "msg", 2, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
+    Format("msg", "msg", 3, "application/vnd.ms-outlook", ("msg",), False, ("python-oxmsg", "selectolax")),
     Format("ods", "sheets", 2, "application/vnd.oasis.opendocument.spreadsheet", ("ods", "ots"), False),
     Format("odt", "odt", 3, "application/vnd.oasis.opendocument.text", ("odt", "ott"), False),
     Format("pdf", "pdf", 7, "application/pdf", ("pdf",), False, ("pypdfium2", "pypdf"), True),

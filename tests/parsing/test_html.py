@@ -60,7 +60,16 @@ def test_elements_become_blocks(html: str, expected: Sequence[tuple[str, str]]) 
         ),
         (
             "<table><tr><td rowspan=2>x</td><td colspan=2>y</td></tr><tr><td>z</td><td>w</td></tr></table>",
-            [("table_row", "| x | y |"), ("table_row", "| z | w |")],
+            [("table_row", "| x | y | |"), ("table_row", "| | z | w |")],
+        ),
+        (
+            "<table><thead><tr><th rowspan=9>a<th>b<tbody><tr><td>1<td rowspan=2>2<td>3<tr><td>4<td>5<tr><td>6</table>",
+            [
+                ("table_row", "| a | b |"),
+                ("table_row", "| 1 | 2 | 3 |"),
+                ("table_row", "| 4 | | 5 |"),
+                ("table_row", "| 6 |"),
+            ],
         ),
         (
             "<table><tr><td>a</td><td><table><tr><td>in</td><td>ner</td></tr></table></td></tr></table>",
@@ -159,6 +168,14 @@ def test_the_linear_parser_reads_all_that_stands_behind_what_ends(page: str) -> 
     found = read_document(page.encode(), "html", use_fallback=True)
     assert isinstance(found, Document)
     assert found.text.removesuffix("<") == "words"
+
+
+def test_cells_that_reach_far_do_not_fill_the_text_with_blanks() -> None:
+    """A page of a few KiB could make gigabytes of them."""
+    wide = "<tr><td colspan=1000>x<td>y" * 1000
+    tall = "<tr>" + "<td rowspan=65534>x" * 1000 + "<tr><td>y" * 1000
+    for page in (wide, tall):
+        assert len(parsed(f"<table>{page}</table>").text) < 200_000
 
 
 def test_tables_in_tables_lay_out_the_page_where_the_innermost_holds_a_heading() -> None:

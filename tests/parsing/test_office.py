@@ -198,6 +198,23 @@ def test_line_breaks_and_tabs_of_every_kind_part_words() -> None:
     assert found.text == "one\ntwo three"
 
 
+def test_merged_cells_leave_the_others_in_their_columns() -> None:
+    """In Word as in a presentation: the places that a cell covers are blank."""
+    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
+    rows = [[('<w:vMerge w:val="restart"/>', "north"), ("", "1")], [("<w:vMerge/>", ""), ("", "2")]]
+    table = "".join(f"<w:tr>{''.join(cell.format(*values) for values in row)}</w:tr>" for row in rows)
+    assert read(word(f"<w:tbl>{table}</w:tbl>"), "docx").text == "| north | 1 |\n| | 2 |"
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    shown = slide.shapes.add_table(2, 2, Inches(1), Inches(1), Inches(1), Inches(1)).table
+    for place, text in (((0, 0), "north"), ((0, 1), "1"), ((1, 1), "2")):
+        shown.cell(*place).text = text
+    shown.cell(0, 0).merge(shown.cell(1, 0))
+    stream = io.BytesIO()
+    presentation.save(stream)
+    assert read(stream.getvalue(), "pptx").text == "| north | 1 |\n| | 2 |"
+
+
 def test_shapes_that_share_the_id_of_the_title_are_read() -> None:
     """Some programs give all shapes of a slide the same."""
     presentation = Presentation()

@@ -129,7 +129,7 @@ def test_an_opendocument_text_is_read_in_order() -> None:
         ("footnote", "See the log."),
         ("list_item", "- wash"),
         ("list_item", "  - dry"),
-        ("table_row", "| a b | c |"),
+        ("table_row", "| a b | | c |"),
         ("paragraph", "boxed"),
     ]
     assert found.title == "Ropes"
