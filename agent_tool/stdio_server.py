@@ -1,10 +1,12 @@
 """MCP over stdin and stdout, one client, until its end of file or SIGTERM.
 
 Nothing but protocol goes to stdout: the SDK moves it away and leads fd 1 to stderr, so that a stray print of a library
-is harmless. Calls in flight end their rows before the process ends.
+is harmless. It gives fd 1 back at the end, when such a print may still stand in Python's buffer; so fd 1 is then led to
+stderr for good. Calls in flight end their rows before the process ends.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -23,6 +25,8 @@ def serve_stdio(server: Server[dict[str, Any]], tool: LookupTool) -> None:
     try:
         asyncio.run(_serve(server, tool))
     finally:
+        with contextlib.suppress(OSError):  # a client may have closed stderr
+            os.dup2(2, 1)
         tool.close()
 
 

@@ -16,6 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 # Bounds every wait on a child; a run of the sample takes two seconds on a quiet machine.
 PATIENCE_S = 240
+# What shapes a child's output, and is set here and there: a user's process has none of it.
+OF_WHO_RUNS_THE_TESTS = frozenset({"COLUMNS", "LINES", "PYTHONUNBUFFERED"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,11 @@ class IndexUnderTest:
 
     def environment(self, **extra: str) -> dict[str, str]:
         """The environment of a child: nothing of this machine's settings, our packages, no network for models."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDED_")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("GROUNDED_") and name not in OF_WHO_RUNS_THE_TESTS
+        }
         return {**kept, "PYTHONPATH": str(REPOSITORY), "HF_HUB_OFFLINE": "1", "NO_COLOR": "1", **extra}
 
     def command(self, *words: str) -> list[str]:

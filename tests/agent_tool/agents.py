@@ -97,10 +97,12 @@ class StdioAgent:
                     pipe.close()
 
     def leave(self) -> int:
-        """Close its stdin; return its exit code."""
+        """Close its stdin; return its exit code. ``lines`` is complete then."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(PATIENCE_S)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return code
 
 
 @contextlib.contextmanager
