@@ -131,12 +131,19 @@ def _add_part(assembly: Assembly, part: Message, task: ReaderInput, met: _Met, l
         for message in inside:
             if isinstance(message, Message):
                 _add_message(assembly, message, task, met, level + 1)
+    elif kind == "message/delivery-status" and isinstance(inside, list):
+        # RFC 3464: fields of the delivery, then fields of each recipient.
+        add_body(assembly, "\n\n".join(_fields(found) for found in inside if isinstance(found, Message)))
     elif isinstance(inside, list):
         children = [child for child in inside if isinstance(child, Message)]
         for child in _best(children) if kind == "multipart/alternative" else children:
             _add_part(assembly, child, task, met, level, depth + 1)
     elif part.get_content_maintype() != "text" or not _add_text(assembly, part, task, level):
         met.attachments.append(collapse(normalise(_file_name(part) or kind)[0]))
+
+
+def _fields(message: Message) -> str:
+    return "\n".join(f"{name}: {collapse(str(value))}" for name, value in message.raw_items())
 
 
 def _add_text(assembly: Assembly, part: Message, task: ReaderInput, level: int) -> bool:

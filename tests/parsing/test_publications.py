@@ -234,6 +234,17 @@ def test_a_mailbox_is_its_messages() -> None:
     assert found.title is None
 
 
+def test_a_report_of_a_failed_delivery_says_why() -> None:
+    """Its fields are headers without a body."""
+    content = (
+        b"Subject: Returned\nContent-Type: multipart/report; boundary=b\n\n--b\n\nIt failed.\n--b\n"
+        b"Content-Type: message/delivery-status\n\nReporting-MTA: dns; pier\n\n"
+        b"Final-Recipient: rfc822; bo@pier\nStatus: 5.1.1\n--b--\n"
+    )
+    texts = [text for _, text in pieces(read(content, "eml"))]
+    assert texts[2:] == ["It failed.", "Reporting-MTA: dns; pier", "Final-Recipient: rfc822; bo@pier\nStatus: 5.1.1"]
+
+
 def test_prose_that_begins_with_from_ends_no_message() -> None:
     """Not all programs quote such a line in a body; only what a header follows begins a message."""
     first = b"From a@b Mon\nSubject: One\n\nHi.\n\nFrom the start we knew.\nAll of it.\n\n"
