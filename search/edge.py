@@ -32,7 +32,7 @@ from qdrant_edge import (
 from qdrant_edge import SparseVector as EngineSparseVector
 
 from .engine import engine_call
-from .errors import GroundedError, IndexDamaged, IndexMissing, IndexUnavailable
+from .errors import GroundedError, IndexDamaged, IndexUnavailable
 from .generation import MANIFEST, IndexLayout, Manifest
 from .identity import ChunkId
 from .points import BM25, DENSE, MEDIA_TYPE, ROOTS, SOURCES
@@ -191,9 +191,7 @@ class EdgeReader:
 
     def _current_key(self) -> tuple[str, int, int]:
         """Return what tells one generation from another: its name, and the manifest's inode and time."""
-        name = self._layout.current()
-        if name is None:
-            raise IndexMissing(f"index {self._layout.home}: nothing was published yet; run `ingest FOLDER`")
+        name = self._layout.published()
         try:
             status = (self._layout.generation(name) / MANIFEST).stat()
         except OSError:

@@ -96,6 +96,13 @@ class IndexLayout:
             raise IndexDamaged(f"{self.pointer}: holds no generation; run `ingest repair`")
         return name
 
+    def published(self) -> str:
+        """Return the name that ``CURRENT`` holds. Raises as ``current``, and ``IndexMissing`` where there is none."""
+        name = self.current()
+        if name is None:
+            raise IndexMissing(f"index {self.home}: nothing was published yet; run `ingest FOLDER`")
+        return name
+
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
