@@ -43,6 +43,8 @@ class Alarm:
     ) -> None:
         self._folders = folders
         self._roots = tuple(roots)
+        # A file that is named as a root is read whatever it is called.
+        self._named = frozenset(os.path.realpath(root) for root in roots)
         self._hidden = hidden
         self._settle_s = settle_s
         self._patience_s = patience_s
@@ -118,7 +120,9 @@ class Alarm:
 
     def _matters(self, path: str) -> bool:
         name = os.path.basename(path)  # noqa: PTH119  (for a name alone)
-        return name in IGNORE_FILES or name_rule(name, os.path.isdir(path), self._hidden) is None  # noqa: PTH112
+        if name in IGNORE_FILES or path in self._named:
+            return True
+        return name_rule(name, os.path.isdir(path), self._hidden) is None  # noqa: PTH112
 
     def _look(self) -> tuple[tuple[int, int] | None, ...]:
         """Return what each root is; a root that vanished, came back or was replaced has no watch that would tell."""

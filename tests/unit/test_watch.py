@@ -244,6 +244,21 @@ def test_an_alarm_is_silent_about_what_a_run_does_not_see(alarm: Alarm, docs: Pa
     assert not alarm.wait(0.5)
 
 
+def test_a_hidden_file_that_is_itself_a_root_rings(docs: Path, tmp_path: Path) -> None:
+    """A run reads it, since it was named; those beside it were not."""
+    hidden, beside = docs / ".notes.md", docs / ".beside.md"
+    for path in (hidden, beside):
+        path.write_text("first")
+    settings = Settings(home=tmp_path / ".grounded", watch_settle_s=0, watch_interval_s=0)
+    alarm = alarm_of(settings, RunOptions(roots=(hidden,)))
+    alarm.arm()
+    beside.write_text("second")
+    assert not alarm.wait(0.5)
+    hidden.write_text("second")
+    assert alarm.wait(PATIENCE_S)
+    alarm.close()
+
+
 def test_a_root_that_vanished_rings_when_it_comes_back(alarm: Alarm, docs: Path) -> None:
     """There is nothing to watch meanwhile, so the alarm looks for it."""
     gone = docs.rename(docs.parent / "gone")
