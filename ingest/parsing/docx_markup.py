@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree as ET
 
+from .docx_lists import mend_lists
 from .failure import Refused
 from .office import Relationship
 from .zipguard import Package
@@ -108,6 +109,8 @@ def text_parts(package: Package, main: str, references: list[Relationship]) -> T
     for name in ("document", *NOTES):
         if name in parts:
             _mend_text(parts[name], notes, main)
+    if "numbering" in parts:
+        mend_lists(parts["document"], parts["numbering"])
     return TextParts(parts, tuple(not_read))
 
 

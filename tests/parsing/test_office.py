@@ -215,6 +215,47 @@ def test_merged_cells_leave_the_others_in_their_columns() -> None:
     assert read(stream.getvalue(), "pptx").text == "| north | 1 |\n| | 2 |"
 
 
+def listed(items: str, level: str = '<w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/>') -> str:
+    """Return the text of a Word file whose items are the digits (their numbering); letters are other paragraphs."""
+    numbering = (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0">{level}</w:lvl></w:abstractNum>'
+        + "".join(f'<w:num w:numId="{name}"><w:abstractNumId w:val="0"/></w:num>' for name in (1, 2))
+        + "</w:numbering>"
+    )
+    numbered = '<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="{}"/></w:numPr></w:pPr>'
+    body = "".join(
+        f"<w:p>{numbered.format(sign) if sign.isdecimal() else ''}<w:r><w:t>x</w:t></w:r></w:p>" for sign in items
+    )
+    return read(word(body, ("r2", "numbering", "numbering.xml"), numbering=numbering), "docx").text
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ("11", "1. x\n2. x"),
+        ("a11b22", "x\n\n1. x\n2. x\n\nx\n\n1. x\n2. x"),
+        ("1a1", "- x\n\nx\n\n- x"),
+        ("1122", "1. x\n2. x\n- x\n- x"),
+    ],
+)
+def test_an_item_of_a_word_list_has_its_number_or_none(items: str, text: str) -> None:
+    """Word counts over what stands between the items of a list; a list right behind another begins anew."""
+    assert listed(items) == text
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        '<w:numFmt w:val="decimal"/><w:lvlText w:val="Art. %1"/>',
+        '<w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1."/>',
+        '<w:start w:val="4"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/>',
+    ],
+)
+def test_a_number_that_word_writes_otherwise_is_left_out(level: str) -> None:
+    """``Art. 1``, ``IV.`` and a list that begins at 4 would all be 1."""
+    assert listed("1", level) == "- x"
+
+
 def test_shapes_that_share_the_id_of_the_title_are_read() -> None:
     """Some programs give all shapes of a slide the same."""
     presentation = Presentation()
