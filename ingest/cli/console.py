@@ -3,18 +3,13 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:  # rich costs 0.1 s, and scripts that take JSON need none of it
-    from rich.table import Table
+__all__ = ["note", "print_json", "write_table"]
 
-__all__ = ["note", "print_json", "table", "write_table"]
-
-
-# A pipe has as many columns as a line needs; rich wants a number.
-PIPE_COLUMNS = 1000
+# Between the columns of a table.
+GAP = "  "
 
 
 def print_json(value: Mapping[str, object]) -> None:
@@ -22,31 +17,32 @@ def print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
-def table(*columns: str, rows: Iterable[Sequence[object]], title: str | None = None) -> "Table":
-    """Return a table; what cells hold is text, never markup."""
+def write_table(*columns: str, rows: Iterable[Sequence[object]]) -> None:
+    """Print a table to stdout: fitted to a terminal, and in a pipe as wide as it is, without padding at line ends.
+
+    What cells hold is text, never markup. Without any named column no heads are printed.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    heads = [list(columns)] if any(columns) else []
+    if sys.stdout.isatty():
+        _fit_to_terminal(heads, cells)
+        return
+    lines = heads + cells
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo(GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _fit_to_terminal(heads: list[list[str]], cells: list[list[str]]) -> None:
+    """Print a table that folds long cells; only here rich is loaded, which costs 0.1 s."""
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    named = any(columns)
-    made = Table(*columns, title=title, box=None, pad_edge=False, show_header=named, header_style="bold")
-    for row in rows:
-        made.add_row(*(Text(str(cell)) for cell in row))
-    return made
-
-
-def write_table(made: "Table") -> None:
-    """Print a table to stdout: as wide as the terminal, as wide as it likes and without padding when piped."""
-    from rich.console import Console
-
-    console = Console(file=sys.stdout, highlight=False)
-    if console.is_terminal:
-        console.print(made)
-        return
-    console = Console(highlight=False, width=PIPE_COLUMNS)
-    with console.capture() as written:
-        console.print(made)
-    for line in written.get().rstrip("\n").split("\n"):
-        click.echo(line.rstrip())
+    made = Table(*(heads[0] if heads else ()), box=None, pad_edge=False, show_header=bool(heads), header_style="bold")
+    for row in cells:
+        made.add_row(*map(Text, row))
+    Console(file=sys.stdout, highlight=False).print(made)
 
 
 def note(text: str) -> None:

@@ -18,7 +18,7 @@ from ingest.report import FailedSource, RunReport
 from ingest.status import IndexStatus, LastLook
 from ingest.statuses import STATUSES, gap_phrases, retry_rule
 
-from .console import table, write_table
+from .console import write_table
 
 __all__ = ["doubt", "show_failures", "show_outcome", "show_settings", "show_status", "write_item"]
 
@@ -37,9 +37,9 @@ def show_status(status: IndexStatus) -> None:
     """Print the state of an index that exists."""
     summary = cast("dict[str, object]", status.summary())
     several = len(cast("list[str]", summary["roots"])) > 1
-    write_table(table("", "", rows=_index_rows(summary)))
+    write_table("", "", rows=_index_rows(summary))
     click.echo()
-    write_table(table("status", "sources", "tried again", rows=_total_rows(summary, status.last_look)))
+    write_table("status", "sources", "tried again", rows=_total_rows(summary, status.last_look))
     click.echo()
     failures = status.failures()
     if failures:
@@ -75,9 +75,9 @@ def show_settings(settings: Sequence[Mapping[str, object]]) -> None:
     """Print each setting, its value and where it came from; what it means where there is room."""
     rows = [(row["name"], _value(row["value"]), row["origin"], row["help"]) for row in settings]
     if _width() >= WIDE:
-        write_table(table("setting", "value", "from", "", rows=rows))
+        write_table("setting", "value", "from", "", rows=rows)
     else:
-        write_table(table("setting", "value", "from", rows=[row[:3] for row in rows]))
+        write_table("setting", "value", "from", rows=[row[:3] for row in rows])
         click.echo(f"what they mean: in a terminal of {WIDE} columns, and with --json")
 
 

@@ -17,7 +17,7 @@ from search.errors import ExitCode, UsageError
 from search.generation import IndexLayout
 from search.settings import CONFIG_FILE, Settings
 
-from .console import note, print_json, table, write_table
+from .console import note, print_json, write_table
 from .options import Common, common_options
 from .overview import show_outcome
 
@@ -195,7 +195,7 @@ def _show(report: RunReport, common: Common) -> None:
         ("chunks", _counts(chunks, ("written", "relocated", "removed", "kept", "total"))),
         ("vectors", f"{report.computed} computed, {report.reused} reused"),
     ]
-    write_table(table("", "", rows=rows))
+    write_table("", "", rows=rows)
     show_outcome(report)
     if report.published:
         seconds = sum(report.seconds.values())

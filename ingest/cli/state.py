@@ -19,7 +19,7 @@ from ingest.verify import verify as verify_index
 from search.errors import ExitCode
 from search.generation import IndexLayout
 
-from .console import print_json, table, write_table
+from .console import print_json, write_table
 from .options import Common, common_options
 from .overview import show_settings, show_status
 
@@ -122,7 +122,7 @@ def runs(common: Common, limit: int) -> int:
         (_time(item["started_ms"]), item["run_id"], item["outcome"], item["revision"] or "", _written(item["report"]))
         for item in found
     ]
-    write_table(table("started", "run", "outcome", "revision", "chunks written", rows=rows))
+    write_table("started", "run", "outcome", "revision", "chunks written", rows=rows)
     return ExitCode.DONE
 
 
