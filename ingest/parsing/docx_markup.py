@@ -45,6 +45,8 @@ LEFT_OUT = frozenset(
     )
 )  # fmt: skip
 RUN, RUN_FORMAT, PARAGRAPH_FORMAT, TABLE = f"{W}r", f"{W}rPr", f"{W}pPr", f"{W}tbl"
+# A format that is switched by its mere presence is off with these values.
+HIDDEN, OFF = f"{W}rPr/{W}vanish", frozenset({"0", "false", "off"})
 NOTES = {"footnotes": "footnote", "endnotes": "endnote"}
 # mammoth takes six calls a level of the 1,000 that Python allows; a table in a table is three levels.
 MAX_DEPTH = 120
@@ -64,7 +66,7 @@ class _Builder(ET.TreeBuilder):
 
 
 class TextParts:
-    """The parts that hold text, mended. ``not_read`` names those that are damaged and were left out."""
+    """The parts that hold text, mended. ``not_read`` names what was left out: damaged parts, hidden text."""
 
     def __init__(self, parts: Mapping[str, ET.Element], not_read: tuple[str, ...]) -> None:
         self._parts = parts
@@ -107,8 +109,8 @@ def text_parts(package: Package, main: str, references: list[Relationship]) -> T
         _mend_numbering(parts["numbering"], parts.get("styles"))
     parts["document"] = _root(package, main)
     for name in ("document", *NOTES):
-        if name in parts:
-            _mend_text(parts[name], notes, main)
+        if name in parts and _mend_text(parts[name], notes, main):
+            not_read.append("hidden text")
     if "numbering" in parts:
         mend_lists(parts["document"], parts["numbering"])
     return TextParts(parts, tuple(not_read))
@@ -124,15 +126,20 @@ def _root(package: Package, path: str) -> ET.Element:
         raise Refused("damaged", f"part {path}: {error}") from error
 
 
-def _mend_text(root: ET.Element, notes: Mapping[str, frozenset[str]], name: str) -> None:
-    """Replace what mammoth does not know, from the root down. Raises ``Refused``: nested too deeply."""
-    level = [(root, False)]
+def _mend_text(root: ET.Element, notes: Mapping[str, frozenset[str]], name: str) -> bool:
+    """Replace what mammoth does not know, and take away what Word hides, from the root down; True if it hides any.
+
+    Raises ``Refused``: nested too deeply.
+    """
+    level, hidden = [(root, False)], False
     for _ in range(MAX_DEPTH):
         if not level:
-            return
+            return hidden
         following: list[tuple[ET.Element, bool]] = []
         for parent, in_table in level:
-            kept = [child for child in parent if not _is_left_out(child, parent, notes)]
+            shown = [child for child in parent if not _is_hidden(child)]
+            hidden = hidden or len(shown) != len(parent)
+            kept = [child for child in shown if not _is_left_out(child, parent, notes)]
             if len(kept) != len(parent):
                 parent[:] = kept
             for child in kept:
@@ -143,6 +150,14 @@ def _mend_text(root: ET.Element, notes: Mapping[str, frozenset[str]], name: str)
                 following.append((child, in_table or child.tag == TABLE))
         level = following
     raise Refused("damaged", f"part {name} is nested deeper than {MAX_DEPTH} elements, as tables in tables in tables")
+
+
+def _is_hidden(element: ET.Element) -> bool:
+    """True for a run of text that is there and that nobody sees."""
+    if element.tag != RUN:
+        return False
+    mark = element.find(HIDDEN)
+    return mark is not None and mark.get(f"{W}val") not in OFF and next(element.iter(TEXT), None) is not None
 
 
 def _is_left_out(element: ET.Element, parent: ET.Element, notes: Mapping[str, frozenset[str]]) -> bool:

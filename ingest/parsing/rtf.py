@@ -33,6 +33,8 @@ def read(task: ReaderInput) -> Document:
     undecodable = text.undecodable
     if undecodable:
         assembly.warn([f"undecodable: characters outside of their code page: {undecodable}"])
+    if text.has_hidden:
+        assembly.warn(["not_read: hidden text"])
     return assembly.document(title=usable_title(collapse(text.title)) or assembly.first_heading)
 
 

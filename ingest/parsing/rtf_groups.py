@@ -103,6 +103,7 @@ class Group:
     is_number: bool = False
     is_title: bool = False
     is_deleted: bool = False
+    is_hidden: bool = False
     in_table: bool = False
     outline: int = NO_OUTLINE
     list_level: int = 0
@@ -121,10 +122,11 @@ class RtfEvent(NamedTuple):
 
 
 class RtfText:
-    """Decodes a file. ``title`` and ``undecodable`` are complete once all events were taken."""
+    """Decodes a file. ``title``, ``undecodable`` and ``has_hidden`` are complete once all events were taken."""
 
     def __init__(self, fallback_encoding: str) -> None:
         self.undecodable = 0
+        self.has_hidden = False
         self._title: list[str] = []
         self._notes = 0
         self._encoding = fallback_encoding
@@ -233,7 +235,10 @@ class RtfText:
         if group.is_title:
             self._title.append(text)
         elif not group.is_left_out and not group.is_deleted:
-            yield RtfEvent("", text, group)
+            if group.is_hidden:
+                self.has_hidden = True
+            else:
+                yield RtfEvent("", text, group)
 
     def _changed(self, token: Token, group: Group, *, is_optional: bool) -> Group:
         """Return the group as it is behind a word, and note what the head of the file declares."""
@@ -278,8 +283,10 @@ class RtfText:
             return replace(group, unicode_skip=min(max(number, 0), 255))
         if word == "deleted":
             return replace(group, is_deleted=number != 0)
+        if word == "v":
+            return replace(group, is_hidden=number != 0)
         if word == "plain":
-            return replace(group, is_deleted=False, font=DEFAULT_FONT)
+            return replace(group, is_deleted=False, is_hidden=False, font=DEFAULT_FONT)
         if word in NOTES:
             self._notes += 1
             return replace(group, note=self._notes)
