@@ -33,7 +33,7 @@ from qdrant_edge import SparseVector as EngineSparseVector
 
 from .engine import engine_call
 from .errors import GroundedError, IndexDamaged, IndexUnavailable
-from .generation import MANIFEST, IndexLayout, Manifest
+from .generation import GenerationKey, IndexLayout, Manifest
 from .identity import ChunkId
 from .points import BM25, DENSE, MEDIA_TYPE, ROOTS, SOURCES
 from .recipe import Recipe
@@ -152,8 +152,8 @@ class EdgeReader:
         self._layout = layout
         self._lock = threading.Lock()
         self._held: EdgeSnapshot | None = None
-        self._held_key: tuple[str, int, int] | None = None
-        self._refused: tuple[str, int, int] | None = None
+        self._held_key: GenerationKey | None = None
+        self._refused: GenerationKey | None = None
 
     def snapshot(self) -> EdgeSnapshot:
         """Return the generation that ``CURRENT`` names, loading it when it is another than the one held.
@@ -162,20 +162,20 @@ class EdgeReader:
         have been collected in between, and then the one held stays in use, with a warning.
         """
         with self._lock:
-            key = self._current_key()
+            key = self._layout.current_key()
             if self._held is not None and key in {self._held_key, self._refused}:
                 return self._held
             try:
                 return self._load(key)
             except GroundedError:
-                key = self._current_key()
+                key = self._layout.current_key()
             try:
                 return self._load(key)
             except GroundedError as error:
                 if self._held is None:
                     raise
                 self._refused = key
-                logger.warning("reader.refused generation=%s reason=%s", key[0], error)
+                logger.warning("reader.refused generation=%s reason=%s", key.name, error)
                 return self._held
 
     def close(self) -> None:
@@ -183,20 +183,11 @@ class EdgeReader:
         with self._lock:
             self._held = self._held_key = self._refused = None
 
-    def _load(self, key: tuple[str, int, int]) -> EdgeSnapshot:
-        loaded = EdgeSnapshot.load(self._layout.generation(key[0]))
+    def _load(self, key: GenerationKey) -> EdgeSnapshot:
+        loaded = EdgeSnapshot.load(self._layout.generation(key.name))
         self._held, self._held_key, self._refused = loaded, key, None
-        logger.info("reader.loaded generation=%s", key[0])
+        logger.info("reader.loaded generation=%s", key.name)
         return loaded
-
-    def _current_key(self) -> tuple[str, int, int]:
-        """Return what tells one generation from another: its name, and the manifest's inode and time."""
-        name = self._layout.published()
-        try:
-            status = (self._layout.generation(name) / MANIFEST).stat()
-        except OSError:
-            return name, 0, 0
-        return name, status.st_ino, status.st_mtime_ns
 
 
 def _best_first(hit: Hit) -> tuple[float, ChunkId]:

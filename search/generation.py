@@ -16,14 +16,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from .errors import IndexDamaged, IndexMissing, SchemaMismatch
 from .identity import sparse_sha256
 from .recipe import Recipe
 from .records import Completeness
 
-__all__ = ["FORMAT_VERSION", "MANIFEST", "FileEntry", "IndexLayout", "Manifest", "generation_name"]
+__all__ = ["FORMAT_VERSION", "MANIFEST", "FileEntry", "GenerationKey", "IndexLayout", "Manifest", "generation_name"]
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -32,6 +32,14 @@ MANIFEST = "manifest.json"
 def generation_name(revision: int) -> str:
     """Return the folder name of a revision's generation: six digits, more when they are needed."""
     return f"{revision:06d}"
+
+
+class GenerationKey(NamedTuple):
+    """A generation by its name, and its manifest by inode and time."""
+
+    name: str
+    ino: int
+    mtime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,18 @@ class IndexLayout:
         if name is None:
             raise IndexMissing(f"index {self.home}: nothing was published yet; run `ingest FOLDER`")
         return name
+
+    def current_key(self) -> GenerationKey:
+        """Return what tells the current generation from every other: a repair makes one of the same name anew.
+
+        Raises as ``published``.
+        """
+        name = self.published()
+        try:
+            status = (self.generation(name) / MANIFEST).stat()
+        except OSError:
+            return GenerationKey(name, 0, 0)
+        return GenerationKey(name, status.st_ino, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

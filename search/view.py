@@ -14,17 +14,14 @@ from pathlib import Path
 
 from .edge import EdgeReader
 from .engine import FULL
-from .errors import GroundedError, IndexDamaged, IndexMissing, NotEnoughSpace
-from .generation import MANIFEST, IndexLayout
+from .errors import GroundedError, IndexDamaged, NotEnoughSpace
+from .generation import GenerationKey, IndexLayout
 from .sparse_copy import copy_folder
 from .store import Snapshot, VectorReader
 
 __all__ = ["ViewReader", "open_reader"]
 
 logger = logging.getLogger(__name__)
-
-# A generation by its name, and its manifest by inode and time.
-Key = tuple[str, int, int]
 
 
 def open_reader(layout: IndexLayout) -> VectorReader:
@@ -52,7 +49,7 @@ class ViewReader:
         self._reader = EdgeReader(self._view)
         self._lock = threading.Lock()
         self._remove = remove
-        self._taken: Key | None = None
+        self._taken: GenerationKey | None = None
 
     def snapshot(self) -> Snapshot:
         """Return the generation that is current now, see ``VectorReader``.
@@ -61,14 +58,14 @@ class ViewReader:
         have been collected in between, and then the copy that is there stays in use, with a warning.
         """
         with self._lock:
-            key = self._current_key()
+            key = self._layout.current_key()
             if key != self._taken:
                 try:
                     self._follow(key)
                 except GroundedError as error:
                     if self._taken is None:
                         raise
-                    logger.warning("view.refused generation=%s reason=%s", key[0], error)
+                    logger.warning("view.refused generation=%s reason=%s", key.name, error)
             return self._reader.snapshot()
 
     def close(self) -> None:
@@ -77,23 +74,12 @@ class ViewReader:
         if self._remove:
             shutil.rmtree(self._view.home, ignore_errors=True)
 
-    def _current_key(self) -> Key:
-        """Return what tells one generation from another: a repair makes one of the same name anew."""
-        name = self._layout.current()
-        if name is None:
-            raise IndexMissing(f"index {self._layout.home}: nothing was published yet; run `ingest FOLDER`")
+    def _follow(self, key: GenerationKey) -> None:
         try:
-            status = (self._layout.generation(name) / MANIFEST).stat()
-        except OSError:
-            return name, 0, 0
-        return name, status.st_ino, status.st_mtime_ns
-
-    def _follow(self, key: Key) -> None:
-        try:
-            self._take(key[0])
+            self._take(key.name)
         except IndexDamaged:
-            key = self._current_key()
-            self._take(key[0])
+            key = self._layout.current_key()
+            self._take(key.name)
         self._taken = key
 
     def _take(self, name: str) -> None:
