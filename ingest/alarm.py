@@ -28,7 +28,7 @@ Changes = set[tuple[object, str]]
 class Alarm:
     """Watches the folders that ``folders`` names when it is armed, and whether each root is still the one it was.
 
-    ``blind`` says why nothing can be watched, or is None.
+    ``blind`` says why nothing, or not everything, can be watched; or is None.
     """
 
     def __init__(
@@ -59,14 +59,13 @@ class Alarm:
         self._identities = self._look()
         for _ in range(ATTEMPTS):
             try:
-                self._set_up()
+                self.blind = self._set_up()
             except FileNotFoundError as error:  # a folder vanished after it was listed
                 self.blind = _reason(error)
-            except (OSError, UnicodeDecodeError, RuntimeError) as error:  # the last: what the library has of its own
+            except (OSError, RuntimeError) as error:  # the last: what the library has of its own
                 self.blind = _reason(error)
                 break
             else:
-                self.blind = None
                 return
         self.close()
         log.info("watch.blind reason=%s", self.blind)
@@ -95,12 +94,16 @@ class Alarm:
             self._changes.close()
             self._changes = None
 
-    def _set_up(self) -> None:
-        paths = [folder.decode("utf-8") for folder in self._folders()]
+    def _set_up(self) -> str | None:
+        """Watch what can be watched; return why some of it cannot."""
+        folders = self._folders()
+        paths = [path for folder in folders if (path := _text(folder)) is not None]
         self.close()
         if paths:
             self._changes = _watch(paths)
             next(self._changes)  # the first step sets up the watches
+        odd = len(folders) - len(paths)
+        return f"folders whose names are not UTF-8: {odd}" if odd else None
 
     def _told(self) -> bool:
         """Return whether anything changed within one step."""
@@ -137,6 +140,14 @@ def _watch(paths: Sequence[str]) -> Generator[Changes, None, None]:
         *paths, watch_filter=None, recursive=False, debounce=STEP_MS, step=STEP_MS, rust_timeout=STEP_MS,
         yield_on_timeout=True, ignore_permission_denied=True,
     )  # fmt: skip
+
+
+def _text(folder: bytes) -> str | None:
+    """Return a path as the library takes it, or None."""
+    try:
+        return folder.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -65,7 +65,7 @@ class _Teller:
         blind = self._alarm.blind
         text = "watching; Ctrl-C ends it"
         if blind is not None:
-            text = f"the system tells of no changes ({blind}): the folders are looked at by the clock; Ctrl-C ends it"
+            text = f"not every change is told of ({blind}): the folders are looked at by the clock, too; Ctrl-C ends it"
         if text != self._told and not self._common.quiet:
             note(text)
         self._told = text

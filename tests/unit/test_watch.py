@@ -270,6 +270,16 @@ def test_a_root_that_vanished_rings_when_it_comes_back(alarm: Alarm, docs: Path)
     assert alarm.wait(PATIENCE_S)
 
 
+def test_a_folder_that_cannot_be_watched_costs_no_other_its_watch(alarm: Alarm, docs: Path) -> None:
+    """Its own changes wait for the clock, which goes faster then; all others ring as before."""
+    Path(os.fsdecode(os.fsencode(docs) + b"/\xff")).mkdir()
+    assert alarm.wait(PATIENCE_S)
+    alarm.arm()
+    assert alarm.blind == "folders whose names are not UTF-8: 1"
+    (docs / "inner" / "new.md").write_text("new")
+    assert alarm.wait(PATIENCE_S)
+
+
 def test_an_alarm_that_cannot_watch_says_why(tmp_path: Path) -> None:
     """No watch for a name that the system's watcher cannot take; the rounds go by the clock."""
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
