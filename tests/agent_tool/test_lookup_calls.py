@@ -224,17 +224,19 @@ def test_a_cancelled_caller_does_not_part_a_lookup_from_its_bookkeeping(
         assert [attempt.outcome for attempt in audit.show(key(step=step).step).attempts] == ["ok"]
 
 
-def _fill(folder: Path, name: str, start: "multiprocessing.synchronize.Barrier", dies_at: int) -> int:
-    """Look up 12 steps; killed in the midst of the one numbered ``dies_at``."""
+def _fill(folder: Path, name: str, together: "multiprocessing.synchronize.Barrier", dies: bool) -> int:
+    """Look up 12 steps. All are together once more in the third; who ``dies`` is killed in the midst of it."""
     searcher = CannedSearcher()
 
-    def die() -> None:
-        if len(searcher.asked) == dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def meet() -> None:
+        if len(searcher.asked) == 3:
+            together.wait(60)
+            if dies:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    searcher.before = die
+    searcher.before = meet
     tool = LookupTool(searcher, open_audit(folder, limit=50), meter=OPEN)
-    start.wait(60)
+    together.wait(60)
     for n in range(12):
         tool.lookup({"query": "leave"}, key=CallKey(StepKey(name, str(n)), "meta"), principal="ann")
     tool.close()
@@ -244,12 +246,10 @@ def _fill(folder: Path, name: str, start: "multiprocessing.synchronize.Barrier",
 @pytest.mark.invariant("I7")
 def test_a_limit_is_exact_over_processes_some_of_them_killed(folder: Path) -> None:
     """Fifty units, whoever they were of; a counted step is served when the window is full."""
-    start = multiprocessing.get_context("fork").Barrier(8)
+    together = multiprocessing.get_context("fork").Barrier(8)
     open_audit(folder).close()
     with ExitStack() as running:
-        children = [
-            running.enter_context(run_child(_fill, folder, f"req-{n}", start, 3 if n < 3 else 0)) for n in range(8)
-        ]
+        children = [running.enter_context(run_child(_fill, folder, f"req-{n}", together, n < 3)) for n in range(8)]
         ends = [child.ended() for child in children]
     assert ends == [-signal.SIGKILL] * 3 + [0] * 5
     audit = open_audit(folder, limit=50)
