@@ -2,8 +2,8 @@
 
 Lays out a tree of small files in a temporary folder, commits it with git, ingests it with the real command until a run
 has vouched for it, and lets both look for changes in turn, each in a process of its own, so that start, imports and
-memory count. The long way, through scan and plan, stands beside it once. ``FILES=20000`` makes it shorter; the files hold few
-different passages, since embedding is not what is measured.
+memory count. The long way, through scan and plan, stands beside it once. ``FILES=20000`` makes it shorter; the files
+hold few different passages, since embedding is not what is measured.
 """
 
 import os
