@@ -15,6 +15,7 @@ from .headings import usable_heading
 from .html_events import Event
 from .html_tables import HEADINGS, SECTIONS, Cells, layout_tables
 from .normalise import normalise
+from .rows import barred
 
 __all__ = ["Rendered", "render"]
 
@@ -237,8 +238,7 @@ class _Renderer:
         is_header = self._is_header_row and not stray
         self._is_header_row = True
         if any(row):
-            text = "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|"
-            self._emit("table_row", text, is_header=is_header)
+            self._emit("table_row", barred(row), is_header=is_header)
             self._is_next_row = True
 
     def _emit(self, kind: BlockKind, text: str, level: int = 0, *, is_header: bool = False) -> None:

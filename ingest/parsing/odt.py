@@ -14,6 +14,7 @@ from .normalise import collapse
 from .odf import CONTENT, open_odf
 from .properties import title_in
 from .registry import ReaderInput
+from .rows import barred
 from .xml_events import XmlEvent, xml_events
 
 __all__ = ["read"]
@@ -148,8 +149,7 @@ class _Writer:
                 self._cell = []
             case "table-row" if self._tables == 1:
                 if any(self._cells):
-                    row = "|".join(f" {cell} " if cell else " " for cell in self._cells)
-                    self._assembly.add("table_row", f"|{row}|", is_header=self._is_header)
+                    self._assembly.add("table_row", barred(self._cells), is_header=self._is_header)
                 self._cells = []
                 self._flush_notes()
             case _:

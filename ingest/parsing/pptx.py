@@ -23,6 +23,7 @@ from .failure import Refused
 from .headings import usable_heading
 from .office import core_title
 from .registry import ReaderInput
+from .rows import barred
 from .zipguard import Package, open_package
 
 __all__ = ["read"]
@@ -130,8 +131,8 @@ def _add(assembly: Assembly, shape: BaseShape, not_read: set[str]) -> bool:
             # Of merged cells only the first holds text; the others are blank, so that columns line up.
             cells = ["" if cell.is_spanned else " ".join(cell.text_frame.text.split()) for cell in row.cells]
             if any(cells):
-                text = "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
-                has_text |= assembly.add("table_row", text, is_header=not number and shape.table.first_row)
+                is_header = not number and shape.table.first_row
+                has_text |= assembly.add("table_row", barred(cells), is_header=is_header)
         return has_text
     frame = getattr(shape, "text_frame", None)
     if not isinstance(frame, TextFrame):

@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from .lines import LETTER_OR_DIGIT
 from .normalise import collapse
 
-__all__ = ["column_letters", "column_names", "row_text", "used_width"]
+__all__ = ["barred", "column_letters", "column_names", "row_text", "used_width"]
 
 # Longer "names" are sentences: the first row holds data.
 MAX_NAME_CHARS = 100
+
+
+def barred(cells: Sequence[str]) -> str:
+    """Return a row as ``| a | b |``: cells in the columns in which they stand, blank ones too."""
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
 
 def column_letters(index: int) -> str:

@@ -11,6 +11,7 @@ from .document import Document
 from .headings import usable_title
 from .normalise import collapse
 from .registry import ReaderInput
+from .rows import barred
 from .rtf_groups import Group, RtfText, Tokens
 
 __all__ = ["read"]
@@ -97,8 +98,7 @@ class _Writer:
             self._end_cell()
         self._end_loose()
         if any(self._cells):
-            row = "|".join(f" {cell} " if cell else " " for cell in self._cells)
-            self._assembly.add("table_row", f"|{row}|", is_header=self._is_header)
+            self._assembly.add("table_row", barred(self._cells), is_header=self._is_header)
         self._cells = []
         self._flush_notes()
 
