@@ -1,5 +1,6 @@
 """Damaged PDFs that neither engine opens, with and without the extra ``repair``."""
 
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -32,8 +33,10 @@ def without_pikepdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def forget() -> None:
-    """Ask for versions anew in every test."""
+def forget() -> Iterator[None]:
+    """Ask for versions anew in every test, and leave no answer of these behind for others in this process."""
+    registry.optional_version.cache_clear()
+    yield
     registry.optional_version.cache_clear()
 
 
