@@ -4,18 +4,15 @@ The catalog and the builder turn their own failures into ``NotEnoughSpace``; thi
 a run writes itself (lock, pointer, folders). Frees nothing.
 """
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from search.engine import FULL
 from search.errors import NotEnoughSpace
 
-__all__ = ["FULL", "free_bytes", "naming_a_full_disk"]
-
-# The disk is full, or this user's share of it.
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+__all__ = ["free_bytes", "naming_a_full_disk"]
 
 
 def free_bytes(folder: Path) -> int:

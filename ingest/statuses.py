@@ -5,6 +5,8 @@ The table is that of the parsing design (4.3); what a status means for a run is 
 
 from collections.abc import Iterable, Mapping
 
+from .parsing.ranges import ranges_text, spans
+
 __all__ = ["FINE", "STATUSES", "gap_entries", "gap_phrases", "retry_rule", "skip_reason"]
 
 # In the order in which people read them: what is in, what needs nothing, what somebody could mend, what was left out.
@@ -86,13 +88,8 @@ def gap_phrases(entries: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return ascending numbers as ``4-6, 9``."""
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1] = found[-1][0], number
-        else:
-            found.append((number, number))
-    shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found[:RANGES])
+    """Return ascending numbers as ``4-6, 9``, and how many more there are behind the first few ranges."""
+    found = spans(numbers)
+    shown = ranges_text(found[:RANGES])
     more = sum(last - first + 1 for first, last in found[RANGES:])
     return f"{shown} and {more} more" if more else shown

@@ -20,7 +20,7 @@ from ingest.statuses import STATUSES, gap_phrases, retry_rule
 
 from .console import write_table
 
-__all__ = ["doubt", "show_failures", "show_outcome", "show_settings", "show_status", "write_item"]
+__all__ = ["show_outcome", "show_settings", "show_status"]
 
 # Sources shown of one status, and sources with doubts: a screen, not a list of everything.
 SHOWN_OF_STATUS = 8
@@ -44,7 +44,7 @@ def show_status(status: IndexStatus) -> None:
     failures = status.failures()
     if failures:
         click.echo(f"not in the index: {len(failures)}")
-        show_failures(failures, shown=SHOWN_OF_STATUS, several=several)
+        _show_failures(failures, shown=SHOWN_OF_STATUS, several=several)
     _show_unobserved(status.last_look.unobserved, several=several)
     _show_doubts(status.doubts(), several=several)
 
@@ -55,19 +55,19 @@ def show_outcome(report: RunReport) -> None:
     several = len(roots) > 1
     if report.failures:
         click.echo(f"not in the index: {len(report.failures)}; `ingest status` tells more")
-        show_failures(report.failures, shown=SHOWN_OF_RUN, several=several)
+        _show_failures(report.failures, shown=SHOWN_OF_RUN, several=several)
     _show_unobserved(report.unobserved, several=several)
     _show_doubts(iter(report.warnings), several=several)
 
 
-def show_failures(failures: Iterable[FailedSource], *, shown: int, several: bool) -> None:
+def _show_failures(failures: Iterable[FailedSource], *, shown: int, several: bool) -> None:
     """Print failures by status: of each the number, the first ``shown``, and how many more there are."""
     ordered = sorted(failures, key=lambda failure: (_rank(failure.status), failure.root, failure.source))
     for status, group in groupby(ordered, key=lambda failure: failure.status):
         members = list(group)
         click.echo(f"  {status}: {len(members)}")
         for failure in members[:shown]:
-            write_item(_place(failure.root, failure.source, several=several), failure.reason, indent=4)
+            _write_item(_place(failure.root, failure.source, several=several), failure.reason, indent=4)
         _show_rest(len(members) - shown, indent=4)
 
 
@@ -81,7 +81,7 @@ def show_settings(settings: Sequence[Mapping[str, object]]) -> None:
         click.echo(f"what they mean: in a terminal of {WIDE} columns, and with --json")
 
 
-def write_item(subject: str, text: str, *, indent: int) -> None:
+def _write_item(subject: str, text: str, *, indent: int) -> None:
     """Print ``subject: text``, the text on lines of its own where the terminal is too narrow for both."""
     margin = " " * indent
     line = f"{margin}{subject}: {text}"
@@ -93,7 +93,7 @@ def write_item(subject: str, text: str, *, indent: int) -> None:
         click.echo(f"{margin}    {folded}")
 
 
-def doubt(entry: Mapping[str, object]) -> str:
+def _doubt(entry: Mapping[str, object]) -> str:
     """Return what is missing or doubtful in a document in one line, gaps first: ``pages 4-6: no text``."""
     gaps = gap_phrases(cast("list[dict[str, object]]", entry["gaps"]))
     return "; ".join([*gaps, *cast("list[str]", entry["warnings"])])
@@ -133,7 +133,7 @@ def _show_unobserved(unobserved: Sequence[Mapping[str, object]], *, several: boo
     for item in unobserved[:SHOWN_OF_STATUS]:
         place = _place(str(item["root"]), str(item["shown"]), several=several)
         known = item["rows"]
-        write_item(place, f"{item['reason']}" + (f" (known sources in it: {known})" if known else ""), indent=2)
+        _write_item(place, f"{item['reason']}" + (f" (known sources in it: {known})" if known else ""), indent=2)
     _show_rest(len(unobserved) - SHOWN_OF_STATUS, indent=2)
 
 
@@ -145,7 +145,7 @@ def _show_doubts(doubts: Iterator[Mapping[str, object]], *, several: bool) -> No
     more = sum(1 for _ in doubts)
     click.echo(f"indexed with gaps or doubts: {len(first) + more}")
     for entry in first:
-        write_item(_place(str(entry["root"]), str(entry["source"]), several=several), doubt(entry), indent=2)
+        _write_item(_place(str(entry["root"]), str(entry["source"]), several=several), _doubt(entry), indent=2)
     _show_rest(more, indent=2)
 
 

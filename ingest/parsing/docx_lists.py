@@ -7,9 +7,10 @@ ECMA-376 part 1, 17.9.
 
 from xml.etree import ElementTree as ET
 
-__all__ = ["mend_lists"]
+__all__ = ["WORD", "mend_lists"]
 
-W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+W = f"{{{WORD}}}"
 VALUE = f"{W}val"
 # How a number has to be written to be that of a list that counts from 1: alone, or with a sign that ends it.
 PLAIN = frozenset({"%{}", "%{}.", "%{})", "(%{})"})

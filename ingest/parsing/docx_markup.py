@@ -11,14 +11,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree as ET
 
-from .docx_lists import mend_lists
+from .docx_lists import WORD, mend_lists
 from .failure import Refused
 from .office import Relationship
 from .zipguard import Package
 
 __all__ = ["HEADING_LEVELS", "OUTLINE_STYLE", "TextParts", "text_parts"]
 
-WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 # The namespaces of files saved as "strict" become those that all others have.
 STRICT = {
     "http://purl.oclc.org/ooxml/wordprocessingml/main": WORD,

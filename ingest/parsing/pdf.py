@@ -15,6 +15,7 @@ from .pdf_engine import OutlineEntry
 from .pdf_lines import drop_running_lines, ends_sentence, join_broken_words
 from .pdf_outline import headings, with_paragraphs
 from .pdf_source import Pages, PdfSource
+from .ranges import ranges_text, spans
 from .registry import ReaderInput, optional_version
 
 __all__ = ["read"]
@@ -116,7 +117,7 @@ def _meta(pages: Pages, running: Sequence[str]) -> dict[str, object]:
     if running:
         meta["running"] = list(running)
     if pages.by_ocr:
-        meta["ocr"] = {"engine": f"rapidocr {optional_version('rapidocr')}", "pages": _numbers(pages.by_ocr)}
+        meta["ocr"] = {"engine": f"rapidocr {optional_version('rapidocr')}", "pages": ranges_text(spans(pages.by_ocr))}
     return meta
 
 
@@ -141,15 +142,4 @@ def _counted(number: int, noun: str = "page") -> str:
 
 
 def _numbered(pages: Sequence[int]) -> str:
-    return f"page{'' if len(pages) == 1 else 's'} {_numbers(pages)}"
-
-
-def _numbers(pages: Sequence[int]) -> str:
-    """Return page numbers as ranges: ``4-6, 9``."""
-    ranges: list[list[int]] = []
-    for page in pages:
-        if ranges and page == ranges[-1][-1] + 1:
-            ranges[-1] = [ranges[-1][0], page]
-        else:
-            ranges.append([page])
-    return ", ".join("-".join(map(str, span)) for span in ranges)
+    return f"page{'' if len(pages) == 1 else 's'} {ranges_text(spans(pages))}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from ingest.lock import take
-from ingest.space import FULL
+from search.engine import FULL
 from search.errors import NotEnoughSpace, PublishFailed
 from search.identity import ChunkId
 from search.recipe import Recipe

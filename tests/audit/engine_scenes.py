@@ -326,7 +326,7 @@ def openai_agents_error(desk: Desk, guarded: bool) -> int:
             return agents.ModelResponse(output=[call], usage=agents.Usage(), response_id=None)
 
         def stream_response(self, *args: object, **options: object) -> object:
-            raise NotImplementedError
+            raise NotImplementedError  # asked for by the protocol alone: nothing is streamed here
 
     @agents.function_tool
     def refund(note: str) -> str:

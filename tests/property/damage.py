@@ -8,8 +8,9 @@ import io
 import random
 import re
 import zipfile
-import zlib
 from collections.abc import Callable
+
+from ingest.parsing.zipguard import BROKEN
 
 __all__ = ["damaged"]
 
@@ -32,8 +33,6 @@ MEANINGFUL = (
     b"\x1b$B",
 )
 MOST_REPEATS, MOST_PIECE = 1000, 64
-# What a broken package raises when it is opened to be torn further.
-TORN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError)
 
 
 def damaged(content: bytes, other: bytes, chance: random.Random) -> bytes:
@@ -104,7 +103,7 @@ def _torn_package(content: bytes, other: bytes, chance: random.Random) -> bytes:
     """Return a package that opens, with members lost, doubled, renamed, swapped, or damaged before they are packed."""
     try:
         members, others = _members(content), _members(other) if other.startswith(b"PK") else []
-    except TORN:
+    except BROKEN:
         return content
     if not members:
         return content
