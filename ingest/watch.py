@@ -46,7 +46,7 @@ class WakeUp(Protocol):
 
 
 class Rounds:
-    """The rounds of a watch, at the pace of the settings."""
+    """The rounds of a watch, at the pace of the settings. ``in_run``: one is at work, or was interrupted."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Rounds:
         self._interval_s = interval_s
         self._sweep_s = max(sweep_s, interval_s)
         self._clock = clock
+        self.in_run = False
 
     def __iter__(self) -> Generator[Round, None, None]:
         """Yield how each run ended, without end. Ctrl-C between two runs ends it; within one it ends that, too.
@@ -71,20 +72,26 @@ class Rounds:
         try:
             while True:
                 self._alarm.arm()
-                outcome: Round
-                try:
-                    outcome = self._run()
-                except GroundedError as error:
-                    if not error.retryable:
-                        raise
-                    outcome = error
+                outcome = self._round()
                 yield outcome
-                try:
-                    self._wait(outcome)
-                except KeyboardInterrupt:
-                    return
+                self._wait(outcome)
+        except KeyboardInterrupt:
+            if self.in_run:
+                raise
         finally:
             self._alarm.close()
+
+    def _round(self) -> Round:
+        self.in_run = True
+        outcome: Round
+        try:
+            outcome = self._run()
+        except GroundedError as error:
+            if not error.retryable:
+                raise
+            outcome = error
+        self.in_run = False
+        return outcome
 
     def _wait(self, outcome: Round) -> None:
         """Wait until a run is due: after a change, though not too soon after a publish, or by the clock."""

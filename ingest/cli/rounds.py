@@ -19,16 +19,23 @@ SHOWN = 5
 
 
 def tell(rounds: Rounds, alarm: WakeUp, common: Common, *, show: Callable[[RunReport], None]) -> None:
-    """Tell of every round until the watch ends; with ``--json`` one object a line and nothing else on stdout."""
+    """Tell of every round until the watch ends; with ``--json`` one object a line and nothing else on stdout.
+
+    Ctrl-C while a round is told is one between two runs, too, and a good end.
+    """
     teller = _Teller(alarm, common, show)
-    for outcome in rounds:
-        if isinstance(outcome, GroundedError):
-            note(f"{_now()}  {outcome}; will try again")
-        elif common.json:
-            print_json(outcome.to_json())
-        else:
-            teller.run(outcome)
-        teller.ability()
+    try:
+        for outcome in rounds:
+            if isinstance(outcome, GroundedError):
+                note(f"{_now()}  {outcome}; will try again")
+            elif common.json:
+                print_json(outcome.to_json())
+            else:
+                teller.run(outcome)
+            teller.ability()
+    except KeyboardInterrupt:
+        if rounds.in_run:
+            raise
 
 
 class _Teller:

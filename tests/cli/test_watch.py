@@ -88,6 +88,11 @@ def test_edits_come_in_by_themselves_and_make_what_plain_runs_make(
     watch.until(lambda report: report["sources"]["changed"] == 1)
     shutil.rmtree(docs / "new")
     watch.until(lambda report: report["sources"]["removed"] == 1)
+    # By a rename, which is one change: no second round may be at work when the watch is ended.
+    edited = tmp_path / "edited.md"
+    edited.write_text("# The gauge\n\nThe gauge was cleaned.\n")
+    edited.rename(docs / "gauge.md")
+    watch.until(lambda report: report["sources"]["changed"] == 1)
     assert watch.end() == 0
 
     fresh = IndexUnderTest(tmp_path, "fresh")
@@ -135,6 +140,7 @@ def test_a_watch_lets_other_runs_in_and_does_not_write_what_they_wrote(
     plain = index.run(docs, options=["--wait"])
     assert plain.exit_code == 0
     assert plain.json["chunks"]["total"] == 4
+    watch.until(lambda report: report["chunks"]["total"] == 4)
     assert watch.end(signal.SIGINT) == 0
     assert index.run(docs).json["chunks"]["written"] == 0
 

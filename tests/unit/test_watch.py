@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ingest.alarm import Alarm
+from ingest.cli.options import Common
+from ingest.cli.rounds import tell
 from ingest.observation import RunOptions
 from ingest.report import FailedSource, RunReport
 from ingest.watch import Rounds, alarm_of, check
@@ -157,6 +159,34 @@ def test_an_interrupt_between_runs_ends_a_watch_and_within_one_it_goes_through()
 
     with pytest.raises(KeyboardInterrupt):
         list(Rounds(interrupted, Changes(clock), interval_s=INTERVAL_S, sweep_s=SWEEP_S, clock=clock))
+
+
+def test_an_interrupt_while_the_folders_are_listed_or_a_run_is_told_is_one_between_runs() -> None:
+    """Nothing is at work then; what was published stands, so there is nothing to warn of."""
+
+    class Second(Changes):
+        def arm(self) -> None:
+            super().arm()
+            if len(self.armed) == 2:
+                raise KeyboardInterrupt
+
+    clock = Clock()
+    alarm = Second(clock, 1.0)
+    assert len(list(Rounds(report, alarm, interval_s=INTERVAL_S, sweep_s=SWEEP_S, clock=clock))) == 1
+    assert alarm.closed
+
+    def show(_: RunReport) -> None:
+        raise KeyboardInterrupt
+
+    rounds = Rounds(report, Changes(clock), interval_s=INTERVAL_S, sweep_s=SWEEP_S, clock=clock)
+    tell(rounds, Changes(clock), Common(None, None, json=False, quiet=False), show=show)
+
+    def interrupted() -> RunReport:
+        raise KeyboardInterrupt
+
+    rounds = Rounds(interrupted, Changes(clock), interval_s=INTERVAL_S, sweep_s=SWEEP_S, clock=clock)
+    with pytest.raises(KeyboardInterrupt):
+        tell(rounds, Changes(clock), Common(None, None, json=False, quiet=False), show=show)
 
 
 @pytest.mark.parametrize("once", ["rebuild", "rehash", "retry_quarantined", "allow_removals"])
